@@ -1,0 +1,1 @@
+//! relatch: a recovery coordinator for Docker.

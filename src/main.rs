@@ -1,0 +1,3 @@
+//! The `relatch` binary.
+
+fn main() {}
