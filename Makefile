@@ -1,0 +1,18 @@
+# The front door. Each target does its own set-up: it says what is missing, and installs it where it may.
+.PHONY: help demo test build lint
+MAKEFLAGS += --no-print-directory
+
+help: ## what there is
+	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
+
+demo: ## the story of a lost answer, told by real processes over a simulated engine
+	@scripts/demo.sh
+
+test: ## every test; one group with T=engine (crash, wire, sim, api, ...) or T=unit
+	@scripts/test.sh $(T)
+
+build: ## the release binary; the last line is its path
+	@scripts/build.sh
+
+lint: ## formatting, clippy, rustdoc, dependencies, shell scripts
+	@scripts/lint.sh
