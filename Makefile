@@ -1,6 +1,5 @@
 # The front door. Each target does its own set-up: it says what is missing, and installs it where it may.
 .PHONY: help demo test build lint
-MAKEFLAGS += --no-print-directory
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile

@@ -45,7 +45,9 @@ look_for_packages() {
   have_libclang || missing libclang-dev "libclang, from which the Rust bindings to RocksDB are made"
   case "$purpose" in
     test)
-      have dockerd && have containerd || missing docker.io "Docker Engine: the engine tests start a dockerd of their own (installing it also starts Docker's service, as Debian does)"
+      if ! have dockerd || ! have containerd || ! have docker; then
+        missing docker.io "Docker Engine: the engine tests start a dockerd of their own (installing it also starts Docker's service, as Debian does)"
+      fi
       have_static_busybox || missing busybox-static "a static busybox, from which the engine tests make their only image"
       # dockerd refuses to run containers where the kernel has AppArmor and its parser is absent.
       if [ "$(cat /sys/module/apparmor/parameters/enabled 2> /dev/null)" = Y ] && ! have apparmor_parser; then
