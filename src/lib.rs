@@ -1,1 +1,5 @@
 //! relatch: a recovery coordinator for Docker.
+//!
+//! Start with [`model`] for the words, and [`ledger`] for every decision.
+
+pub mod model;

@@ -1,0 +1,125 @@
+//! Named holes: each takes one guard out, so that a test can show that the guard is what holds.
+//!
+//! They exist only with the feature `failpoints`. Without it [`Holes`] is empty, and `open` is a constant.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// One guard that can be taken out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hole {
+    /// Invariant 1: dispatch before the interlock is committed.
+    DispatchBeforeCommit,
+    /// Invariant 2: an open interlock found at start is dispatched again.
+    DispatchAgain,
+    /// Invariant 2: the dispatcher forgets the highest index that it acted for.
+    ForgetIndex,
+    /// Invariant 3: the container id is left out of the match for open interlocks.
+    MatchByTargetAlone,
+    /// Invariant 4: a lost reply is read as "not applied".
+    TimeoutIsNotApplied,
+    /// Invariant 4: an absent intent counts without asking which journal says so.
+    AnyJournalProves,
+    /// Invariant 5: a 204 alone settles a run as applied.
+    ReplyIsEvidence,
+    /// Invariant 5: an equal `StartedAt` counts as later.
+    EqualIsLater,
+    /// Invariant 7: admission opens before the replay.
+    AdmitBeforeReplay,
+    /// Invariant 10: the time to connect is taken out of the time for the work.
+    DeadlineFromConnect,
+}
+
+const NAMES: &[(Hole, &str)] = &[
+    (Hole::DispatchBeforeCommit, "dispatch-before-commit"),
+    (Hole::DispatchAgain, "dispatch-again"),
+    (Hole::ForgetIndex, "forget-index"),
+    (Hole::MatchByTargetAlone, "match-by-target-alone"),
+    (Hole::TimeoutIsNotApplied, "timeout-is-not-applied"),
+    (Hole::AnyJournalProves, "any-journal-proves"),
+    (Hole::ReplyIsEvidence, "reply-is-evidence"),
+    (Hole::EqualIsLater, "equal-is-later"),
+    (Hole::AdmitBeforeReplay, "admit-before-replay"),
+    (Hole::DeadlineFromConnect, "deadline-from-connect"),
+];
+
+/// A hole that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no hole {0:?}")]
+pub struct UnknownHole(pub String);
+
+impl Hole {
+    /// Every hole there is.
+    pub fn all() -> impl Iterator<Item = Self> {
+        NAMES.iter().map(|(hole, _)| *hole)
+    }
+}
+
+impl fmt::Display for Hole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = NAMES.iter().find(|(hole, _)| hole == self).map_or("?", |(_, name)| name);
+        f.write_str(name)
+    }
+}
+
+impl FromStr for Hole {
+    type Err = UnknownHole;
+    fn from_str(text: &str) -> Result<Self, UnknownHole> {
+        NAMES
+            .iter()
+            .find(|(_, name)| *name == text)
+            .map(|(hole, _)| *hole)
+            .ok_or_else(|| UnknownHole(text.to_owned()))
+    }
+}
+
+/// The holes that are open in this process: none, except in a test that asked for one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Holes {
+    #[cfg(feature = "failpoints")]
+    open: Option<Hole>,
+}
+
+impl Holes {
+    /// No hole: every guard is in place.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self {
+            #[cfg(feature = "failpoints")]
+            open: None,
+        }
+    }
+
+    /// One guard taken out.
+    #[cfg(feature = "failpoints")]
+    #[must_use]
+    pub const fn only(hole: Hole) -> Self {
+        Self { open: Some(hole) }
+    }
+
+    /// True if this guard was taken out.
+    #[must_use]
+    pub fn open(self, hole: Hole) -> bool {
+        #[cfg(feature = "failpoints")]
+        let open = self.open == Some(hole);
+        #[cfg(not(feature = "failpoints"))]
+        let open = {
+            let _ = hole;
+            false
+        };
+        open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_hole_has_a_name_that_reads_back() {
+        for hole in Hole::all() {
+            assert_eq!(hole.to_string().parse(), Ok(hole));
+        }
+        assert!("no-such-hole".parse::<Hole>().is_err());
+    }
+}

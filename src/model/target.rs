@@ -1,0 +1,117 @@
+//! What a client asks to recover, in one canonical spelling.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::{HostName, InvalidId};
+
+/// `host/project/service/N` for a Compose container, else `host/container-name`.
+///
+/// The canonical spelling is made from what the engine says of the container, never from what a client
+/// typed: a client's spelling is resolved to a container first, so every alias ends in one `Target`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Target {
+    host: HostName,
+    path: String,
+}
+
+/// A text that is not a target.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidTarget {
+    /// There is no slash, or nothing on one side of it.
+    #[error("target {0:?} is not valid: write it as host/container-name or host/project/service")]
+    Shape(String),
+    /// The part before the first slash is no host name.
+    #[error("target {target:?}: {source}")]
+    Host {
+        /// The whole text.
+        target: String,
+        /// What is wrong with its host.
+        source: InvalidId,
+    },
+}
+
+impl Target {
+    /// A container that Compose made: its replica number is always part of the spelling.
+    #[must_use]
+    pub fn compose(host: &HostName, project: &str, service: &str, number: u32) -> Self {
+        Self { host: host.clone(), path: format!("{project}/{service}/{number}") }
+    }
+
+    /// Any other container, by its name without the leading slash.
+    #[must_use]
+    pub fn container(host: &HostName, name: &str) -> Self {
+        Self { host: host.clone(), path: name.to_owned() }
+    }
+
+    /// Reads `host/…`: one, two or three parts after the host, none of them empty.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidTarget`] says how a target is written.
+    pub fn parse(text: &str) -> Result<Self, InvalidTarget> {
+        let shape = || InvalidTarget::Shape(text.to_owned());
+        let (host, path) = text.split_once('/').ok_or_else(shape)?;
+        let parts: Vec<&str> = path.split('/').collect();
+        let plain = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_graphic());
+        if parts.len() > 3 || path.len() > 512 || !parts.iter().all(plain) {
+            return Err(shape());
+        }
+        let host =
+            HostName::new(host).map_err(|source| InvalidTarget::Host { target: text.to_owned(), source })?;
+        Ok(Self { host, path: path.to_owned() })
+    }
+
+    /// The host that it is on.
+    #[must_use]
+    pub fn host(&self) -> &HostName {
+        &self.host
+    }
+
+    /// What follows the host: `container-name`, or `project/service/N`.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.host, self.path)
+    }
+}
+
+impl TryFrom<String> for Target {
+    type Error = InvalidTarget;
+    fn try_from(text: String) -> Result<Self, InvalidTarget> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Target> for String {
+    fn from(target: Target) -> String {
+        target.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_canonical_spellings_read_back_as_themselves() {
+        let host = HostName::new("local").unwrap();
+        for target in [Target::compose(&host, "shop", "web", 2), Target::container(&host, "web")] {
+            assert_eq!(Target::parse(&target.to_string()).unwrap(), target);
+        }
+    }
+
+    #[test]
+    fn a_target_without_a_host_or_with_an_empty_part_is_refused() {
+        for bad in ["", "web", "/web", "local/", "local//web", "local/a/b/c/d", "Local/web", "local/we b"] {
+            assert!(Target::parse(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+}
