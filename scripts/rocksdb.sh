@@ -63,13 +63,19 @@ TOML
 
 say "RocksDB $version is compiled once for this machine: about 30 minutes on two cores."
 started=$SECONDS
-env -u CXXFLAGS -u CFLAGS -u RUSTFLAGS -u ROCKSDB_LIB_DIR -u ROCKSDB_STATIC -u ROCKSDB_COMPILE \
+# In a process group of its own (set -m), so that an interruption ends the compilers too: cargo alone
+# would leave its build script behind, compiling for nobody.
+set -m
+env -u CXXFLAGS -u CFLAGS -u RUSTFLAGS -u ROCKSDB_LIB_DIR -u ROCKSDB_STATIC -u ROCKSDB_COMPILE -u CARGO_BUILD_TARGET \
   CARGO_TARGET_DIR="$work/target" \
   cargo build --release --manifest-path "$work/Cargo.toml" > "$work/log" 2>&1 9>&- &
 build=$!
-trap 'kill "$build" 2>/dev/null || true' EXIT
+set +m
+trap 'kill -- -"$build" 2>/dev/null || true' EXIT
+trap 'say "interrupted: RocksDB is not compiled, and the next call begins anew"; exit 130' INT TERM HUP
 
 total=0
+first_at=0
 while kill -0 "$build" 2>/dev/null; do
   sleep 5
   if [ "$total" -eq 0 ]; then
@@ -78,12 +84,19 @@ while kill -0 "$build" 2>/dev/null; do
   fi
   done_count=$(find "$work/target" -path '*librocksdb-sys-*/out/*.o' 2>/dev/null | wc -l)
   elapsed=$((SECONDS - started))
-  if [ "$total" -gt 0 ] && [ "$done_count" -gt 5 ] && [ $((elapsed % 60)) -lt 5 ]; then
+  [ "$first_at" -ne 0 ] || [ "$done_count" -eq 0 ] || first_at=$elapsed
+  if [ "$total" -gt 0 ] && [ $((elapsed % 60)) -lt 5 ]; then
     [ "$done_count" -le "$total" ] || done_count=$total
-    say "RocksDB: $done_count of $total files after $((elapsed / 60)) min, about $((elapsed * (total - done_count) / done_count / 60 + 1)) min left"
+    # The files differ in size, and the bindings come before the first of them: a rate means
+    # something only after a while, and only from there.
+    estimate=''
+    if [ "$done_count" -gt 30 ]; then
+      estimate=", about $(((elapsed - first_at) * (total - done_count) / done_count / 60 + 1)) min left"
+    fi
+    say "RocksDB: $done_count of $total files after $((elapsed / 60)) min$estimate"
   fi
 done
-trap - EXIT
+trap - EXIT INT TERM HUP
 if ! wait "$build"; then
   tail -n 40 "$work/log" >&2
   say "compiling RocksDB failed; the whole log is $work/log"
@@ -95,6 +108,7 @@ archive=$(find "$work/target/release/build" -path '*librocksdb-sys-*/out/librock
 mkdir -p "$work/done"
 cp "$archive" "$work/done/librocksdb.a"
 printf '%s\n' "$recipe" > "$work/done/RECIPE"
+rm -rf "$folder"
 mv "$work/done" "$folder"
 rm -rf "$work"
 say "RocksDB: compiled in $(((SECONDS - started) / 60)) min, kept in $folder"

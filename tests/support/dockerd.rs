@@ -408,7 +408,8 @@ impl Drop for Dockerd {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        if self.folder.exists() {
+        // If it never got to run (sudo said no), the folder is still ours to remove.
+        if self.folder.exists() && std::fs::remove_dir_all(&self.folder).is_err() {
             eprintln!("{} could not be removed", self.folder.display());
         }
     }
@@ -440,7 +441,10 @@ impl Supervisor {
             // Ctrl-C is for the tests; the supervisor notices their end and cleans up in order.
             .process_group(0)
             .spawn()
-            .unwrap_or_else(|error| panic!("starting dockerd needs root: run the tests as root ({error})"));
+            .unwrap_or_else(|error| {
+                let _ = std::fs::remove_dir_all(folder);
+                panic!("starting dockerd needs root: run the tests as root, or install sudo ({error})")
+            });
         let commands = process.stdin.take();
         let replies = BufReader::new(process.stdout.take().expect("stdout is piped"));
         Supervisor { process, commands, replies, dockerd_pid: None }

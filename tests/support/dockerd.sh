@@ -80,8 +80,12 @@ clean_up() {
   fi
   kill_containers
   [ -z "$containerd_pid" ] || end "$containerd_pid" 5
-  for shim in $(shims); do
-    kill -KILL "$shim" 2> /dev/null
+  # Twice: a containerd that is ending may have started one more, to clean up after another.
+  for _ in 1 2; do
+    for shim in $(shims); do
+      kill -KILL "$shim" 2> /dev/null
+    done
+    sleep 0.1
   done
   # The innermost mount first. Lazily: a process that is just ending may still be in there.
   while read -r _ mount _; do
