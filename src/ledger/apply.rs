@@ -1,0 +1,368 @@
+//! The ledger itself: its state, and the one way to change it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::admission::attempt_keys;
+use super::attempts::{AttemptKey, Attempts, Refund};
+use super::command::{BindHost, Command, Stamped};
+use super::index::Index;
+use super::limits::Limits;
+use super::outcome::{Applied, Outcome, Rejection};
+use super::record::{Change, Host, Key, Meta, Record, Remembered};
+use super::run::{Event, EventKind, Interlock, Moment, Run};
+use crate::model::{
+    ClusterId, ClusterTime, Holes, HostName, LogIndex, NodeId, RequestId, RunId, Target, Term, WallTime,
+};
+
+/// The newest rules that this build knows.
+pub const RULES_LEVEL: u32 = 1;
+
+/// An entry's place in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryPosition {
+    /// Its term.
+    pub term: Term,
+    /// Its index.
+    pub index: LogIndex,
+}
+
+/// An entry that this build must not apply. The node stops; it never skips one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApplyError {
+    /// Its rules are newer.
+    #[error("entry {index} needs rules level {needed}, this build knows {RULES_LEVEL}: upgrade this node")]
+    NewerRules {
+        /// Which entry.
+        index: LogIndex,
+        /// The level that it needs.
+        needed: u32,
+    },
+}
+
+/// Stored records that are no ledger.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// A record stands under another record's key.
+    #[error("the record under key {key:?} says of itself that it is {own:?}")]
+    Misplaced {
+        /// Where it stood.
+        key: String,
+        /// Where it belongs.
+        own: String,
+    },
+    /// The state is another cluster's.
+    #[error("the state is of cluster {found}, this data directory of cluster {expected}")]
+    OtherCluster {
+        /// Of the state.
+        found: ClusterId,
+        /// Of the data directory.
+        expected: ClusterId,
+    },
+}
+
+/// The entry that is being applied, as far as a decision may look at it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) position: EntryPosition,
+    pub(super) node: NodeId,
+    /// The cluster clock, this entry's own time included.
+    pub(super) clock: ClusterTime,
+    pub(super) wall: WallTime,
+}
+
+impl Entry {
+    pub(super) fn moment(&self) -> Moment {
+        Moment {
+            index: self.position.index,
+            term: self.position.term,
+            node: self.node,
+            clock: self.clock,
+            wall: self.wall,
+        }
+    }
+}
+
+impl Run {
+    /// Adds to the history.
+    pub(super) fn record(&mut self, entry: &Entry, kind: EventKind, detail: String) {
+        self.events.push(Event { kind, at: entry.moment(), detail });
+    }
+}
+
+/// The replicated ledger.
+#[derive(Debug, Clone)]
+pub struct Ledger {
+    meta: Meta,
+    hosts: BTreeMap<HostName, Host>,
+    runs: BTreeMap<RunId, Run>,
+    requests: BTreeMap<RequestId, Remembered>,
+    attempts: BTreeMap<AttemptKey, Attempts>,
+    index: Index,
+    touched: BTreeSet<Key>,
+    holes: Holes,
+}
+
+impl Ledger {
+    /// The empty ledger of a cluster.
+    #[must_use]
+    pub fn new(cluster: ClusterId, holes: Holes) -> Self {
+        Self {
+            meta: Meta { cluster, clock: ClusterTime::default(), limits: Limits::default() },
+            hosts: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            index: Index::default(),
+            touched: BTreeSet::new(),
+            holes,
+        }
+    }
+
+    /// The ledger that the stored records are.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] if they are not this cluster's, or not in their places.
+    pub fn load(
+        cluster: ClusterId,
+        holes: Holes,
+        records: impl IntoIterator<Item = (String, Record)>,
+    ) -> Result<Self, LoadError> {
+        let mut ledger = Self::new(cluster, holes);
+        for (key, record) in records {
+            let own = record.key().to_string();
+            if own != key {
+                return Err(LoadError::Misplaced { key, own });
+            }
+            match record {
+                Record::Meta(meta) if meta.cluster != ledger.meta.cluster => {
+                    return Err(LoadError::OtherCluster {
+                        found: meta.cluster,
+                        expected: ledger.meta.cluster,
+                    });
+                }
+                Record::Meta(meta) => ledger.meta = meta,
+                Record::Host(host) => drop(ledger.hosts.insert(host.name.clone(), host)),
+                Record::Run(run) => ledger.put_run(*run),
+                Record::Request(remembered) => ledger.put_request(remembered),
+                Record::Attempts(account) => drop(ledger.attempts.insert(account.key.clone(), account)),
+            }
+        }
+        ledger.touched.clear();
+        Ok(ledger)
+    }
+
+    /// Applies one entry. The only way in which a ledger changes.
+    ///
+    /// # Errors
+    ///
+    /// [`ApplyError`] if this build must not apply the entry; the ledger is unchanged then.
+    pub fn apply(&mut self, position: EntryPosition, stamped: Stamped) -> Result<Applied, ApplyError> {
+        if stamped.level > RULES_LEVEL {
+            return Err(ApplyError::NewerRules { index: position.index, needed: stamped.level });
+        }
+        if stamped.clock > self.meta.clock {
+            self.meta.clock = stamped.clock;
+            self.touched.insert(Key::Meta);
+        }
+        let entry = Entry { position, node: stamped.node, clock: self.meta.clock, wall: stamped.wall };
+        let outcome = match stamped.command {
+            Command::OpenInterlock(command) => self.open_interlock(&entry, *command),
+            Command::RefuseRequest(command) => self.refuse_request(&entry, *command),
+            Command::RecordExchange(command) => self.record_exchange(&entry, *command),
+            Command::Attest(command) => self.attest(&entry, *command),
+            Command::Observe(command) => self.observe(&entry, *command),
+            Command::Verify(command) => self.verify(&entry, *command),
+            Command::BindHost(command) => self.bind_host(command),
+            Command::SetLimits(limits) => self.set_limits(limits),
+            Command::Tick => Outcome::Done,
+        };
+        Ok(Applied { outcome, changes: self.take_changes() })
+    }
+
+    fn bind_host(&mut self, command: BindHost) -> Outcome {
+        let taken =
+            self.hosts.values().find(|host| host.name != command.host && host.engine_id == command.engine_id);
+        if let Some(host) = taken {
+            let detail = format!("engine {} is bound to host {}", command.engine_id, host.name);
+            return Outcome::Rejected(Rejection::Invalid { detail });
+        }
+        if let Some(host) = self.hosts.get(&command.host)
+            && host.engine_id != command.engine_id
+            && let Some(run) = self.open_runs().find(|run| *run.target.host() == command.host)
+        {
+            let detail = format!(
+                "host {} is bound to engine {} while run {} is open there",
+                host.name, host.engine_id, run.id
+            );
+            return Outcome::Rejected(Rejection::Invalid { detail });
+        }
+        let host = Host { name: command.host, engine_id: command.engine_id, dispatcher: command.dispatcher };
+        self.touched.insert(Key::Host(host.name.clone()));
+        self.hosts.insert(host.name.clone(), host);
+        Outcome::Done
+    }
+
+    fn set_limits(&mut self, limits: Limits) -> Outcome {
+        if let Err(error) = limits.check() {
+            return Outcome::Rejected(Rejection::Invalid { detail: error.to_string() });
+        }
+        self.meta.limits = limits;
+        self.touched.insert(Key::Meta);
+        Outcome::Done
+    }
+
+    fn take_changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.touched)
+            .into_iter()
+            .map(|key| Change { record: self.record(&key), key })
+            .collect()
+    }
+
+    fn record(&self, key: &Key) -> Option<Record> {
+        Some(match key {
+            Key::Meta => Record::Meta(self.meta.clone()),
+            Key::Host(name) => Record::Host(self.hosts.get(name)?.clone()),
+            Key::Run(id) => Record::Run(Box::new(self.runs.get(id)?.clone())),
+            Key::Request(id) => Record::Request(self.requests.get(id)?.clone()),
+            Key::Attempts(key) => Record::Attempts(self.attempts.get(key)?.clone()),
+        })
+    }
+}
+
+/// Reading.
+impl Ledger {
+    /// The cluster.
+    #[must_use]
+    pub fn cluster(&self) -> &ClusterId {
+        &self.meta.cluster
+    }
+
+    /// The cluster clock as of the last entry.
+    #[must_use]
+    pub fn clock(&self) -> ClusterTime {
+        self.meta.clock
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.meta.limits
+    }
+
+    /// A bound host.
+    #[must_use]
+    pub fn host(&self, name: &HostName) -> Option<&Host> {
+        self.hosts.get(name)
+    }
+
+    /// A run.
+    #[must_use]
+    pub fn run(&self, id: &RunId) -> Option<&Run> {
+        self.runs.get(id)
+    }
+
+    /// The stored answer to a request.
+    #[must_use]
+    pub fn remembered(&self, id: &RequestId) -> Option<&Remembered> {
+        self.requests.get(id)
+    }
+
+    /// The run that stands open for a target, if one does.
+    #[must_use]
+    pub fn open_for(&self, target: &Target) -> Option<&Run> {
+        self.index.for_target(target).and_then(|id| self.run(id)).filter(|run| run.is_open())
+    }
+
+    /// Every run whose interlock is in force.
+    pub fn open_runs(&self) -> impl Iterator<Item = &Run> {
+        self.index.open().filter_map(|id| self.run(id))
+    }
+
+    /// Every applied run whose recovery is still watched.
+    pub fn verifying_runs(&self) -> impl Iterator<Item = &Run> {
+        self.index.verifying().filter_map(|id| self.run(id))
+    }
+
+    /// Every run, newest first.
+    pub fn runs_newest_first(&self) -> impl Iterator<Item = &Run> {
+        self.index.newest_first().filter_map(|id| self.run(id))
+    }
+
+    /// Every run that has an event after `index`, in the order of those.
+    pub fn runs_changed_after(&self, index: LogIndex) -> impl Iterator<Item = &Run> {
+        self.index.changed_after(index).filter_map(|id| self.run(id))
+    }
+
+    /// True while the cluster clock must go on: something is open, closed for a time, watched or charged.
+    #[must_use]
+    pub fn has_timed_work(&self) -> bool {
+        let charged = |account: &Attempts| {
+            account.charges.iter().any(|c| self.clock().since_ms(c.at) < self.limits().attempts_window_ms)
+        };
+        self.index.open().next().is_some()
+            || self.index.verifying().next().is_some()
+            || self.attempts.values().any(charged)
+    }
+
+    /// Every record, for a snapshot.
+    pub fn records(&self) -> impl Iterator<Item = Record> + '_ {
+        let meta = std::iter::once(Record::Meta(self.meta.clone()));
+        meta.chain(self.hosts.values().cloned().map(Record::Host))
+            .chain(self.runs.values().cloned().map(|run| Record::Run(Box::new(run))))
+            .chain(self.requests.values().cloned().map(Record::Request))
+            .chain(self.attempts.values().cloned().map(Record::Attempts))
+    }
+}
+
+/// Writing, for the rules beside this file.
+impl Ledger {
+    pub(super) fn holes(&self) -> Holes {
+        self.holes
+    }
+
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    pub(super) fn with_interlock(&self, id: &RunId) -> Option<(Run, Interlock)> {
+        let run = self.run(id)?.clone();
+        let interlock = run.interlock.clone()?;
+        Some((run, interlock))
+    }
+
+    pub(super) fn put_run(&mut self, run: Run) {
+        let before = self.runs.get(&run.id).map(Run::changed);
+        self.index.note(&run, before);
+        self.touched.insert(Key::Run(run.id.clone()));
+        self.runs.insert(run.id.clone(), run);
+    }
+
+    pub(super) fn put_request(&mut self, remembered: Remembered) {
+        self.touched.insert(Key::Request(remembered.id.clone()));
+        self.requests.insert(remembered.id.clone(), remembered);
+    }
+
+    pub(super) fn attempts(&self, key: &AttemptKey) -> Option<&Attempts> {
+        self.attempts.get(key)
+    }
+
+    pub(super) fn charge(&mut self, key: AttemptKey, run: &RunId, now: ClusterTime) {
+        let limits = self.meta.limits.clone();
+        let account = self.attempts.entry(key.clone()).or_insert_with(|| Attempts::new(key.clone()));
+        account.charge(run, now, &limits);
+        self.touched.insert(Key::Attempts(key));
+    }
+
+    pub(super) fn give_back(&mut self, run: &Run, refund: Refund) {
+        let Some(baseline) = &run.baseline else { return };
+        for key in attempt_keys(&run.target, baseline) {
+            let Some(account) = self.attempts.get_mut(&key) else { continue };
+            account.give_back(&run.id, refund);
+            if account.charges.is_empty() {
+                self.attempts.remove(&key);
+            }
+            self.touched.insert(Key::Attempts(key));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What can be proposed to the ledger.
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::Limits;
+use super::reason::Reason;
+use crate::model::{
+    ClusterTime, ContainerState, EngineId, EngineInstant, Exchange, Grace, Health, HealthCheck, HostName,
+    Incarnation, JournalPosition, JournalWord, NodeId, NotWritten, Observation, ProcessNonce, RequestId,
+    RunId, Sighting, Target, Term, WallTime,
+};
+
+/// A command with what the proposer stamped on it. This is what a log entry holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stamped {
+    /// The rules that this command needs. A ledger that does not know them stops.
+    pub level: u32,
+    /// The cluster clock as the proposer reckoned it.
+    pub clock: ClusterTime,
+    /// The proposer's wall clock, for people.
+    pub wall: WallTime,
+    /// The proposer.
+    pub node: NodeId,
+    /// What is proposed.
+    pub command: Command,
+}
+
+/// What can be proposed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Command {
+    /// Decide about a request: open an interlock, attach to an open one, or refuse.
+    OpenInterlock(Box<OpenInterlock>),
+    /// Remember a refusal that was made before an interlock could be proposed.
+    RefuseRequest(Box<RefuseRequest>),
+    /// What the wire showed of a run's one restart request.
+    RecordExchange(Box<RecordExchange>),
+    /// What the only process that can know says of a run.
+    Attest(Box<Attest>),
+    /// What a look at the container showed.
+    Observe(Box<Observe>),
+    /// What a look at an applied run's container says of its recovery.
+    Verify(Box<Verify>),
+    /// Bind a host's name to its engine and its dispatcher.
+    BindHost(BindHost),
+    /// Replace the limits.
+    SetLimits(Limits),
+    /// Move the cluster clock on; nothing else.
+    Tick,
+}
+
+/// A client's request, as it was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The caller's id for it. Without one, a retry is a new request.
+    pub id: Option<RequestId>,
+    /// SHA-256 of the request as sent and of its caller, in hex.
+    pub digest: String,
+    /// The caller's reason, for people.
+    pub reason: String,
+    /// The target as the caller spelled it.
+    pub spelling: String,
+}
+
+/// The container as it was when the request was resolved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    /// The one life that may be ended by this run.
+    pub incarnation: Incarnation,
+    /// The container's name then.
+    pub name: String,
+    /// What it was doing.
+    pub state: ContainerState,
+    /// What its health check said.
+    pub health: Health,
+    /// The health check's times, if it has one.
+    pub health_check: Option<HealthCheck>,
+}
+
+/// The incarnation that the caller means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expectation {
+    /// The full container id.
+    pub container_id: crate::model::ContainerId,
+    /// When the life began that the caller saw.
+    pub started_at: EngineInstant,
+}
+
+/// The process that proposed an interlock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Proposer {
+    /// Its node.
+    pub node: NodeId,
+    /// Which life of that node's process.
+    pub nonce: ProcessNonce,
+}
+
+/// How strongly a host's restarts are fenced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Guard {
+    /// By an agent beside the engine, which keeps terms and indexes durably.
+    Agent,
+    /// By the leader's own checks alone.
+    LeaderOnly,
+}
+
+/// The one process that may write a run's restart request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DispatcherRef {
+    /// How strongly it fences.
+    pub guard: Guard,
+    /// Its journal, and how far that had got when the interlock was proposed.
+    pub journal: JournalPosition,
+}
+
+/// Decide about a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenInterlock {
+    /// The id of the run that this opens or refuses. Random.
+    pub run: RunId,
+    /// The request.
+    pub request: Request,
+    /// The canonical target.
+    pub target: Target,
+    /// The container as it was.
+    pub baseline: Baseline,
+    /// The incarnation that the caller means, if it said so.
+    pub expect: Option<Expectation>,
+    /// How long the engine shall let it stop by itself.
+    pub grace: Grace,
+    /// Who proposes.
+    pub proposer: Proposer,
+    /// Who would send.
+    pub dispatcher: DispatcherRef,
+    /// The term in which this is proposed.
+    pub term: Term,
+}
+
+/// Remember a refusal made before an interlock could be proposed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RefuseRequest {
+    /// The id of the refused run. Random.
+    pub run: RunId,
+    /// The request.
+    pub request: Request,
+    /// The target as far as it was understood.
+    pub target: Target,
+    /// Why. Never empty.
+    pub reasons: Vec<Reason>,
+}
+
+/// What the wire showed of a run's one restart request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordExchange {
+    /// The run.
+    pub run: RunId,
+    /// The journal of the dispatcher that says so.
+    pub journal: JournalPosition,
+    /// What the wire showed.
+    pub exchange: Exchange,
+}
+
+/// A statement about a run by a process that can know it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attest {
+    /// The run.
+    pub run: RunId,
+    /// The statement.
+    pub attestation: Attestation,
+}
+
+/// Who states what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Attestation {
+    /// A dispatcher's journal, after the run was durably revoked there.
+    Journal {
+        /// Which journal, and how far it is now.
+        at: JournalPosition,
+        /// What it says.
+        word: JournalWord,
+    },
+    /// The proposer, still the same process: it never began to hand the run on, and never will.
+    NeverHandedOn {
+        /// Who says so.
+        proposer: Proposer,
+        /// What stood in the way.
+        refusal: NotWritten,
+    },
+}
+
+/// What a look at a run's container showed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Observe {
+    /// The run.
+    pub run: RunId,
+    /// What it showed.
+    pub observation: Observation,
+}
+
+/// What a look at an applied run's container says of its recovery.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verify {
+    /// The run.
+    pub run: RunId,
+    /// The container, if it could be seen.
+    pub sighting: Option<Sighting>,
+}
+
+/// Bind a host's name to its engine and its dispatcher.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BindHost {
+    /// The name.
+    pub host: HostName,
+    /// The engine.
+    pub engine_id: EngineId,
+    /// Who sends to it.
+    pub dispatcher: DispatcherRef,
+}

@@ -1,0 +1,91 @@
+//! Ways to find runs quickly. Derived from the runs alone, and so never stored.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::run::Run;
+use crate::model::{ContainerId, EngineId, LogIndex, RunId, Target};
+
+/// Derived look-ups over the runs.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Index {
+    /// The run that stands (open, or closed into quarantine) for a container.
+    by_container: BTreeMap<(EngineId, ContainerId), RunId>,
+    /// The run that stands for a target.
+    by_target: BTreeMap<Target, RunId>,
+    /// Open runs.
+    open: BTreeSet<RunId>,
+    /// Applied runs whose recovery is still watched.
+    verifying: BTreeSet<RunId>,
+    /// Runs by the index of their newest event.
+    by_change: BTreeMap<LogIndex, RunId>,
+    /// Runs by the index that made them.
+    by_opening: BTreeMap<LogIndex, RunId>,
+}
+
+impl Index {
+    /// Takes note of a run as it is now. `before` is the index of its newest event as noted last.
+    pub(super) fn note(&mut self, run: &Run, before: Option<LogIndex>) {
+        if let Some(before) = before {
+            self.by_change.remove(&before);
+        }
+        self.by_change.insert(run.changed(), run.id.clone());
+        self.by_opening.insert(run.opened.index, run.id.clone());
+        set(&mut self.open, &run.id, run.is_open());
+        set(
+            &mut self.verifying,
+            &run.id,
+            matches!(run.verification, super::run::Verification::Pending { .. }),
+        );
+
+        let Some(baseline) = &run.baseline else { return };
+        if run.interlock.is_none() {
+            return;
+        }
+        let stands = run.is_open() || run.quarantine.is_some_and(|q| !q.ended);
+        let container = (baseline.incarnation.engine_id.clone(), baseline.incarnation.container_id.clone());
+        hold(&mut self.by_container, container, &run.id, stands);
+        hold(&mut self.by_target, run.target.clone(), &run.id, stands);
+    }
+
+    pub(super) fn for_container(&self, engine_id: &EngineId, container_id: &ContainerId) -> Option<&RunId> {
+        self.by_container.get(&(engine_id.clone(), container_id.clone()))
+    }
+
+    pub(super) fn for_target(&self, target: &Target) -> Option<&RunId> {
+        self.by_target.get(target)
+    }
+
+    pub(super) fn open(&self) -> impl Iterator<Item = &RunId> {
+        self.open.iter()
+    }
+
+    pub(super) fn verifying(&self) -> impl Iterator<Item = &RunId> {
+        self.verifying.iter()
+    }
+
+    pub(super) fn changed_after(&self, index: LogIndex) -> impl Iterator<Item = &RunId> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        self.by_change.range((Excluded(index), Unbounded)).map(|(_, run)| run)
+    }
+
+    pub(super) fn newest_first(&self) -> impl Iterator<Item = &RunId> {
+        self.by_opening.values().rev()
+    }
+}
+
+fn set(members: &mut BTreeSet<RunId>, run: &RunId, member: bool) {
+    if member {
+        members.insert(run.clone());
+    } else {
+        members.remove(run);
+    }
+}
+
+/// The newest run that stands holds the key; one that no longer stands lets go of its own key only.
+fn hold<K: Ord>(holders: &mut BTreeMap<K, RunId>, key: K, run: &RunId, stands: bool) {
+    if stands {
+        holders.insert(key, run.clone());
+    } else if holders.get(&key) == Some(run) {
+        holders.remove(&key);
+    }
+}

@@ -1,0 +1,162 @@
+//! Why something is refused or uncertain, since when, and what would end it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{ClusterTime, WallTime};
+
+/// One reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reason {
+    /// The kind.
+    pub code: ReasonCode,
+    /// The particulars, in one line.
+    pub detail: String,
+    /// Since when it has been so, on the wall clock of the node that said it. For people.
+    pub since: WallTime,
+    /// When it ends by itself, on the cluster clock, where it does.
+    pub until: Option<ClusterTime>,
+}
+
+impl Reason {
+    /// A reason without an end of its own.
+    pub fn new(code: ReasonCode, detail: impl Into<String>, since: WallTime) -> Self {
+        Self { code, detail: detail.into(), since, until: None }
+    }
+
+    /// A reason that ends by itself.
+    pub fn until(code: ReasonCode, detail: impl Into<String>, since: WallTime, until: ClusterTime) -> Self {
+        Self { code, detail: detail.into(), since, until: Some(until) }
+    }
+}
+
+macro_rules! reason_codes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, ends $ends:literal;)*) => {
+        /// The kinds of reason. Their texts are stable: scripts match on them.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum ReasonCode {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl ReasonCode {
+            /// The stable text.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// What would end it.
+            #[must_use]
+            pub fn ends_when(self) -> &'static str {
+                match self { $(Self::$name => $ends,)* }
+            }
+
+            #[cfg(test)]
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+reason_codes! {
+    // Refusals before an interlock.
+    /// No container answers to the target.
+    TargetNotFound = "target-not-found", ends "a container of that name is created on the host";
+    /// More than one container answers to the target.
+    TargetAmbiguous = "target-ambiguous", ends "the request names one of the containers listed";
+    /// The container is not running.
+    TargetNotRunning = "target-not-running", ends "the container is started; relatch never turns a restart into a start";
+    /// The container is paused.
+    TargetPaused = "target-paused", ends "the container is resumed";
+    /// The engine's own restart policy is at work.
+    TargetRestarting = "target-restarting", ends "the engine's own restart policy has started the container";
+    /// The container is being removed.
+    TargetRemoving = "target-removing", ends "the container is gone, or its removal is given up";
+    /// Swarm replaces its own tasks.
+    TargetSwarmTask = "target-swarm-task", ends "never: update the Swarm service instead";
+    /// The container is relatch itself.
+    TargetIsRelatch = "target-is-relatch", ends "never: restart relatch by other means";
+    /// The container could not be looked at.
+    BaselineUnreadable = "baseline-unreadable", ends "the engine answers an inspect of the container";
+    /// The host is not bound in the cluster.
+    HostUnknown = "host-unknown", ends "the host is bound";
+    /// The host answers as another engine, or through another dispatcher, than it is bound to.
+    HostDiffers = "host-differs", ends "the bound engine and dispatcher answer again";
+    /// The grace is above the limit.
+    GraceAboveLimit = "grace-above-limit", ends "the request or the container's label asks for less, or the limit is raised";
+    /// The caller meant another incarnation.
+    ExpectationMismatch = "expectation-mismatch", ends "the request names the incarnation that there is";
+    /// The exchange of the run before is not known to have ended.
+    Quarantined = "quarantined", ends "the dispatcher reports the end of that exchange, or the quarantine time is over";
+    /// The attempts of the window are used up.
+    AttemptsExhausted = "attempts-exhausted", ends "the oldest attempt leaves the window";
+    /// Too soon after the last attempt.
+    BackingOff = "backing-off", ends "the pause after the last attempt is over";
+    /// The cluster has as many restarts in flight as it may.
+    InFlightCluster = "in-flight-cluster", ends "one of the cluster's restarts in flight is settled or past its deadline";
+    /// The host has as many restarts in flight as it may.
+    InFlightHost = "in-flight-host", ends "one of the host's restarts in flight is settled or past its deadline";
+    /// The host has as many unresolved runs as it may.
+    UnresolvedHost = "unresolved-host", ends "one of the host's unresolved runs is settled";
+
+    // Uncertainty while an interlock is open.
+    /// Nobody knows yet whether the request left.
+    AwaitingDispatch = "awaiting-dispatch", ends "the dispatcher reports what became of the request";
+    /// The request may have left; who could tell how it went is gone.
+    ExchangeUnknown = "exchange-unknown", ends "a later StartedAt shows the effect";
+    /// The request was written and no whole reply came.
+    ReplyLost = "reply-lost", ends "a later StartedAt shows the effect";
+    /// The client deadline passed without a whole reply.
+    DeadlinePassed = "deadline-passed", ends "a later StartedAt shows the effect";
+    /// The engine answered with success.
+    AwaitingStart = "awaiting-start", ends "a later StartedAt confirms what the engine answered";
+    /// The engine, or something in between, answered with an error. The stop may have landed.
+    ErrorReply = "error-reply", ends "a later StartedAt shows the effect";
+    /// The journal that could tell cannot be asked.
+    JournalUnreachable = "journal-unreachable", ends "the journal named in the interlock answers";
+    /// The container has not been looked at since.
+    NotObserved = "not-observed", ends "the engine answers an inspect of the container";
+    /// The container could not be looked at.
+    EngineUnreadable = "engine-unreadable", ends "the engine answers an inspect of the container";
+    /// Another engine answers at the host's address.
+    EngineDiffers = "engine-differs", ends "the engine of the interlock answers again";
+    /// The same `StartedAt` as before.
+    StartedAtEqual = "started-at-equal", ends "the engine shows a later StartedAt, or removes the container";
+    /// An earlier `StartedAt` than before.
+    StartedAtEarlier = "started-at-earlier", ends "the engine shows a later StartedAt, or removes the container";
+    /// Go's zero time.
+    StartedAtZero = "started-at-zero", ends "the engine shows a later StartedAt, or removes the container";
+    /// No `StartedAt`.
+    StartedAtEmpty = "started-at-empty", ends "the engine shows a later StartedAt, or removes the container";
+    /// A `StartedAt` that is no instant.
+    StartedAtUnreadable = "started-at-unreadable", ends "the engine shows a later StartedAt, or removes the container";
+    /// The container does not run.
+    TargetDown = "target-down", ends "the container is started by hand, or by its own restart policy";
+}
+
+impl fmt::Display for ReasonCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stored_text_of_a_code_is_its_stable_text() {
+        for code in ReasonCode::ALL {
+            assert_eq!(serde_json::to_string(code).unwrap(), format!("\"{code}\""));
+        }
+    }
+
+    #[test]
+    fn every_reason_says_what_would_end_it() {
+        for code in ReasonCode::ALL {
+            assert!(!code.ends_when().is_empty(), "{code}");
+        }
+    }
+}

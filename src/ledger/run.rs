@@ -1,0 +1,361 @@
+//! A run: one decision about one target, and its history.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::command::{Baseline, DispatcherRef, Expectation, Proposer, Request};
+use super::reason::Reason;
+use crate::model::{
+    ClusterTime, ContainerId, Exchange, Fence, Grace, Incarnation, JournalWord, LogIndex, NodeId, NotWritten,
+    Observation, RunId, Target, Term, WallTime,
+};
+
+/// Where and when something was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Moment {
+    /// The entry's place in the log.
+    pub index: LogIndex,
+    /// The entry's term.
+    pub term: Term,
+    /// The node that proposed it.
+    pub node: NodeId,
+    /// The cluster clock when it was applied.
+    pub clock: ClusterTime,
+    /// The proposer's wall clock.
+    pub wall: WallTime,
+}
+
+/// What is claimed about a run's effect. `Uncertain` is the absence of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Disposition {
+    /// The container was started again.
+    Applied,
+    /// This run's request had no effect and never will.
+    NotApplied,
+    /// No claim.
+    Uncertain,
+}
+
+/// A run's status, with what it needs to stand on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Admission said no; there never was an interlock.
+    Refused {
+        /// Why. Never empty.
+        reasons: Vec<Reason>,
+    },
+    /// Committed; nobody knows yet whether the request left.
+    Interlocked {
+        /// Why that is uncertain.
+        reasons: Vec<Reason>,
+    },
+    /// The request may have left, and its effect is not known.
+    Unresolved {
+        /// Why that is uncertain. Never empty.
+        reasons: Vec<Reason>,
+    },
+    /// The same container on the same engine shows a strictly later start.
+    Applied {
+        /// The life that it shows.
+        observed: Incarnation,
+        /// What stands behind it.
+        evidence: Evidence,
+    },
+    /// A proof that this run's request had no effect and never will.
+    NotApplied {
+        /// The proof.
+        proof: Proof,
+    },
+    /// The engine, proven to be one, answers 404 for the full old id.
+    Superseded {
+        /// What is there instead.
+        by: SupersededBy,
+    },
+}
+
+/// What stands behind `applied`, beside the later `StartedAt`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evidence {
+    /// The engine's own success as well.
+    StartedAtAndReply,
+    /// No whole reply of success: the start was seen, its cause was not.
+    StartedAtOnly,
+    /// The journal could not be asked whether anything was sent: attribution unknown.
+    JournalUnreachable,
+}
+
+/// A proof that a run's request had no effect and never will.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Proof {
+    /// (a) The dispatcher's gate was closed before the first write call.
+    GateClosed(NotWritten),
+    /// (b) The journal has no intent, after the run was revoked there.
+    NoIntent,
+    /// (b) The proposer never began to hand the run on, and never will.
+    NeverHandedOn(NotWritten),
+    /// (c) The engine itself looked and refused, over a unix socket.
+    EngineRefused {
+        /// 400 or 404.
+        status: u16,
+        /// The engine's text.
+        message: String,
+    },
+}
+
+/// What is there instead of the old container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SupersededBy {
+    /// Another container answers to the target (`incarnation-replaced`).
+    Replaced(ContainerId),
+    /// None does (`incarnation-removed`).
+    Removed,
+}
+
+/// After `APPLIED`: did the container become well? Applied is not recovered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verification {
+    /// Not applied, or not yet.
+    NotStarted,
+    /// Watched until `until`.
+    Pending {
+        /// The end of the verify window.
+        until: ClusterTime,
+    },
+    /// It became healthy.
+    Recovered,
+    /// It did not within the window.
+    NotRecovered,
+    /// It has no health check.
+    Unverified,
+}
+
+/// The part of a run that stands in the way of every other restart of its target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interlock {
+    /// Authority and order.
+    pub fence: Fence,
+    /// Who proposed it.
+    pub proposer: Proposer,
+    /// Who may send.
+    pub dispatcher: DispatcherRef,
+    /// How long the engine shall let the container stop by itself.
+    pub grace: Grace,
+    /// How long the whole exchange may take, from the first request byte.
+    pub client_deadline_ms: u64,
+    /// How long a ticket for it is good.
+    pub dispatch_by_ms: u64,
+    /// How long connecting may take.
+    pub connect_ms: u64,
+    /// When the exchange must have ended, one way or the other.
+    pub deadline: ClusterTime,
+}
+
+/// The target stays closed although the claim is settled: the exchange is not known to have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quarantine {
+    /// When it ends without word of the dispatcher. A bound, not a proof.
+    pub until: ClusterTime,
+    /// True once the dispatcher's word ended it.
+    pub ended: bool,
+}
+
+/// One thing that changed in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    /// What.
+    pub kind: EventKind,
+    /// Where and when.
+    pub at: Moment,
+    /// In one line.
+    pub detail: String,
+}
+
+/// What can change in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EventKind {
+    /// The interlock was committed.
+    Interlocked,
+    /// The request was refused.
+    Refused,
+    /// Another request was attached.
+    Attached,
+    /// What the wire showed was recorded.
+    Exchanged,
+    /// The journal or the proposer stated what it knows.
+    Attested,
+    /// A look showed something new.
+    Observed,
+    /// The status became `UNRESOLVED`.
+    Unresolved,
+    /// The status became `APPLIED`.
+    Applied,
+    /// The status became `NOT_APPLIED`.
+    NotApplied,
+    /// The status became `SUPERSEDED`.
+    Superseded,
+    /// The target stays closed.
+    QuarantineBegan,
+    /// The dispatcher's word ended the quarantine.
+    QuarantineEnded,
+    /// Verification ended.
+    Verified,
+    /// Evidence came that contradicts the settlement. The settlement stands; this must be looked into.
+    Contradicted,
+}
+
+/// One decision about one target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// The request that it answers.
+    pub request: Request,
+    /// The canonical target.
+    pub target: Target,
+    /// The decision's place and time.
+    pub opened: Moment,
+    /// The container as it was, unless the request was refused before a look.
+    pub baseline: Option<Baseline>,
+    /// What the caller expected.
+    pub expect: Option<Expectation>,
+    /// The interlock; a refused run never had one.
+    pub interlock: Option<Interlock>,
+    /// Where it stands.
+    pub status: Status,
+    /// What the wire showed, as far as known.
+    pub exchange: Option<Exchange>,
+    /// What the journal says, as far as asked.
+    pub word: Option<JournalWord>,
+    /// What the proposer said, if it never handed the run on.
+    pub never_handed_on: Option<NotWritten>,
+    /// The newest look at the container.
+    pub observation: Option<Observation>,
+    /// Set once the claim was settled without a known end of the exchange.
+    pub quarantine: Option<Quarantine>,
+    /// Whether the container became well.
+    pub verification: Verification,
+    /// The history, oldest first.
+    pub events: Vec<Event>,
+}
+
+impl Run {
+    pub(super) fn new(id: RunId, request: Request, target: Target, opened: Moment, status: Status) -> Self {
+        Self {
+            id,
+            request,
+            target,
+            opened,
+            baseline: None,
+            expect: None,
+            interlock: None,
+            status,
+            exchange: None,
+            word: None,
+            never_handed_on: None,
+            observation: None,
+            quarantine: None,
+            verification: Verification::NotStarted,
+            events: Vec::new(),
+        }
+    }
+
+    /// What is claimed about the effect.
+    #[must_use]
+    pub fn disposition(&self) -> Disposition {
+        match self.status {
+            Status::Applied { .. } => Disposition::Applied,
+            Status::Refused { .. } | Status::NotApplied { .. } => Disposition::NotApplied,
+            Status::Interlocked { .. } | Status::Unresolved { .. } | Status::Superseded { .. } => {
+                Disposition::Uncertain
+            }
+        }
+    }
+
+    /// True while its interlock is in force.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(self.status, Status::Interlocked { .. } | Status::Unresolved { .. })
+    }
+
+    /// True while its target stays closed after the settlement.
+    #[must_use]
+    pub fn is_quarantined(&self, clock: ClusterTime) -> bool {
+        self.quarantine.is_some_and(|q| !q.ended && clock < q.until)
+    }
+
+    /// Why it is refused or uncertain.
+    #[must_use]
+    pub fn reasons(&self) -> &[Reason] {
+        match &self.status {
+            Status::Refused { reasons }
+            | Status::Interlocked { reasons }
+            | Status::Unresolved { reasons } => reasons,
+            Status::Applied { .. } | Status::NotApplied { .. } | Status::Superseded { .. } => &[],
+        }
+    }
+
+    /// The index of the newest event, which is when it last changed.
+    #[must_use]
+    pub fn changed(&self) -> LogIndex {
+        self.events.last().map_or(self.opened.index, |event| event.at.index)
+    }
+}
+
+impl Status {
+    /// The status word, as in the public interface.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Refused { .. } => "REFUSED",
+            Self::Interlocked { .. } => "INTERLOCKED",
+            Self::Unresolved { .. } => "UNRESOLVED",
+            Self::Applied { .. } => "APPLIED",
+            Self::NotApplied { .. } => "NOT_APPLIED",
+            Self::Superseded { .. } => "SUPERSEDED",
+        }
+    }
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::GateClosed(why) => write!(f, "no byte was written: {}", why.detail),
+            Self::NoIntent => f.write_str("the journal has no intent, and the run is revoked there"),
+            Self::NeverHandedOn(why) => write!(f, "it was never handed to the dispatcher: {}", why.detail),
+            Self::EngineRefused { status, message } => {
+                write!(f, "the engine refused it with {status}: {message}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for SupersededBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Replaced(id) => write!(f, "incarnation-replaced: {id} answers to the target"),
+            Self::Removed => f.write_str("incarnation-removed"),
+        }
+    }
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::StartedAtAndReply => "a later StartedAt and the engine's reply",
+            Self::StartedAtOnly => "StartedAt only, no response",
+            Self::JournalUnreachable => "StartedAt only, journal unreachable: attribution unknown",
+        })
+    }
+}
