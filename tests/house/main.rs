@@ -1,0 +1,6 @@
+//! The house rules that a compiler does not know: what may import what, and what stays pure.
+
+mod directions;
+mod imports;
+mod purity;
+mod source;
