@@ -1,0 +1,17 @@
+//! Compiles the protobuf files, without a system `protoc`.
+
+use std::env;
+use std::error::Error;
+use std::path::PathBuf;
+
+use prost::Message;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=proto");
+    let descriptors = protox::compile(["relatch/v1/recovery.proto"], ["proto"])?;
+    // Reflection, and the JSON form of every message, read the same descriptors at run time.
+    let stored = PathBuf::from(env::var("OUT_DIR")?).join("descriptors.bin");
+    std::fs::write(stored, descriptors.encode_to_vec())?;
+    tonic_prost_build::configure().compile_fds(descriptors)?;
+    Ok(())
+}
