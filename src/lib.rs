@@ -2,4 +2,5 @@
 //!
 //! Start with [`model`] for the words, and [`ledger`] for every decision.
 
+pub mod docker;
 pub mod model;

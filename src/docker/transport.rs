@@ -1,0 +1,48 @@
+//! One fresh connection at a time, and how it is carried.
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use super::endpoint::Endpoint;
+
+/// Opens a fresh connection. The error is one line: what was tried, the operating system's own words, and a
+/// hint for the next step.
+pub(super) async fn connect(endpoint: &Endpoint, limit_ms: u64) -> Result<UnixStream, String> {
+    match timeout(Duration::from_millis(limit_ms), UnixStream::connect(endpoint.socket())).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(format!("connecting to {endpoint}: {error}{}", hint(&error))),
+        Err(_) => Err(format!("connecting to {endpoint}: not connected within {limit_ms} ms")),
+    }
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "; is the engine installed and running, and is the path right?",
+        io::ErrorKind::ConnectionRefused => {
+            "; nothing listens on this socket: is the engine running? (A socket that was bind-mounted by itself \
+             stays stale after the engine restarts: mount its folder, or restart this container.)"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "; run as root or as a member of the socket's group (often `docker`)"
+        }
+        // A full backlog of a unix socket fails at once, it does not wait (`connect(2)`).
+        io::ErrorKind::WouldBlock => "; the engine does not accept connections: its backlog is full",
+        _ => "",
+    }
+}
+
+/// Carries a connection for as long as `work` needs it, in this one task. Whoever drops the future drops
+/// the socket with it: no connection is ever left behind to be polled by another task.
+pub(super) async fn carry<C: Future, W: Future>(connection: C, work: W) -> W::Output {
+    match select(pin!(work), pin!(connection)).await {
+        Either::Left((output, _)) => output,
+        // The connection has ended. What it brought is still to be read; what it did not is an error there.
+        Either::Right((_, work)) => work.await,
+    }
+}
