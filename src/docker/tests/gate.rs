@@ -191,8 +191,9 @@ fn two_tasks_and_one_gate_closed_or_written_never_both_never_neither() {
         let start = Arc::new(Barrier::new(2));
         let go = Arc::clone(&start);
         let writer = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             go.wait();
-            futures::executor::block_on(gate.write_all(b"POST")).is_ok()
+            runtime.block_on(gate.write_all(b"POST")).is_ok()
         });
         start.wait();
         let seal = keeper.seal(gave_up);
