@@ -72,7 +72,8 @@ impl Engine {
         let doing = "listening to events".to_owned();
         let look = Look { doing, connect_ms: limits.connect_ms, limit_ms: limits.inspect_ms };
         let agreed = async {
-            let (sender, mut connection) = open(self.endpoint(), &look).await?;
+            let (sender, connection) = open(self.endpoint(), &look).await?;
+            let mut connection = Some(connection);
             let asked = async {
                 let mut session = Session::agree(sender, look.of(self.endpoint())).await?;
                 let response = session.stream(&format!("/events?filters={}", query_value(FILTERS))).await?;
@@ -82,7 +83,7 @@ impl Engine {
                 Ok((session, response.into_body()))
             };
             let (session, body) = carry(&mut connection, asked).await?;
-            Ok(EventHints { connection: Some(connection), body, unread: BytesMut::new(), _session: session })
+            Ok(EventHints { connection, body, unread: BytesMut::new(), _session: session })
         };
         timeout(Duration::from_millis(look.limit_ms), agreed).await.unwrap_or_else(|_| {
             Err(EngineError::TimedOut { doing: look.of(self.endpoint()), limit_ms: look.limit_ms })

@@ -207,7 +207,7 @@ where
             () = deadline.passed() => Err(deadline.length),
         }
     };
-    match carry(connection, work).await {
+    match carry(&mut Some(connection), work).await {
         Ok(Ok(reply)) => Ok(reply),
         Ok(Err(detail)) => Err(lost(status, detail)),
         Err(length) => {

@@ -68,7 +68,7 @@ where
     let whole = async {
         let (sender, connection) = open(endpoint, &look).await?;
         let asked = async { work(Session::agree(sender, look.of(endpoint)).await?).await };
-        carry(connection, asked).await
+        carry(&mut Some(connection), asked).await
     };
     match timeout(Duration::from_millis(limit_ms), whole).await {
         Ok(result) => result,

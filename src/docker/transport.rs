@@ -1,11 +1,11 @@
 //! One fresh connection at a time, and how it is carried.
 
-use std::future::Future;
+use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
-use futures::future::{Either, select};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
@@ -39,10 +39,26 @@ fn hint(error: &io::Error) -> &'static str {
 
 /// Carries a connection for as long as `work` needs it, in this one task. Whoever drops the future drops
 /// the socket with it: no connection is ever left behind to be polled by another task.
-pub(super) async fn carry<C: Future, W: Future>(connection: C, work: W) -> W::Output {
-    match select(pin!(work), pin!(connection)).await {
-        Either::Left((output, _)) => output,
-        // The connection has ended. What it brought is still to be read; what it did not is an error there.
-        Either::Right((_, work)) => work.await,
-    }
+///
+/// A connection that has ended is dropped at once: hyper lets those who wait for one go only then. What it
+/// had brought by then is still to be read; what it had not is an error for `work`.
+pub(super) async fn carry<C, W>(connection: &mut Option<C>, work: W) -> W::Output
+where
+    C: Future + Unpin,
+    W: Future,
+{
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        loop {
+            if let Poll::Ready(output) = work.as_mut().poll(cx) {
+                return Poll::Ready(output);
+            }
+            let Some(carried) = connection else { return Poll::Pending };
+            if Pin::new(carried).poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            *connection = None;
+        }
+    })
+    .await
 }

@@ -6,10 +6,13 @@ use tokio::io::AsyncWriteExt;
 
 use super::*;
 
+/// What a write of so many bytes comes to.
+type Answer = fn(usize) -> Poll<io::Result<usize>>;
+
 /// A stream that gives each write the same answer, and counts the calls.
 struct Wire {
     calls: Arc<AtomicUsize>,
-    answer: fn(usize) -> Poll<io::Result<usize>>,
+    answer: Answer,
 }
 
 impl AsyncRead for Wire {
@@ -67,10 +70,7 @@ fn taking_all(length: usize) -> Poll<io::Result<usize>> {
     Poll::Ready(Ok(length))
 }
 
-fn gate(
-    answer: fn(usize) -> Poll<io::Result<usize>>,
-    permit: Arc<Says>,
-) -> (Gate<Wire>, Keeper, Arc<AtomicUsize>) {
+fn gate(answer: Answer, permit: Arc<Says>) -> (Gate<Wire>, Keeper, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
     let armed = Armed::over(Ok(Wire { calls: Arc::clone(&calls), answer })).unwrap();
     let (gate, keeper) = armed.guarded_by(permit);
@@ -142,8 +142,7 @@ async fn a_sealed_gate_lets_no_write_pass() {
 
 #[tokio::test]
 async fn a_first_write_call_that_took_nothing_is_still_a_write_call() {
-    let answers: [fn(usize) -> Poll<io::Result<usize>>; 2] =
-        [|_| Poll::Pending, |_| Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))];
+    let answers: [Answer; 2] = [|_| Poll::Pending, |_| Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))];
     for answer in answers {
         let (mut gate, keeper, _) = gate(answer, Says::new(1, None));
         let first = poll_fn(|cx| Poll::Ready(Pin::new(&mut gate).poll_write(cx, b"POST"))).await;
