@@ -32,16 +32,12 @@ pub enum EngineError {
     },
     /// What listens there does not answer like an engine.
     #[error(
-        "{doing}: what listens there answered GET /_ping with status {status} and no Api-Version ({message:?}); \
-         is it a Docker engine, and does the proxy before it let /_ping through?"
+        "{doing}: GET /_ping was answered without an Api-Version; is it a Docker engine, and does a proxy before \
+         it pass that header on?"
     )]
     NotAnEngine {
         /// What was asked, of whom.
         doing: String,
-        /// The status of its answer.
-        status: u16,
-        /// Its text.
-        message: String,
     },
     /// The engine is older than relatch can use.
     #[error(
@@ -56,7 +52,7 @@ pub enum EngineError {
         found: ApiVersion,
     },
     /// The engine, or something before it, answered with a status that is no answer.
-    #[error("{doing}: the engine answered {status}: {message}")]
+    #[error("{doing}: the answer was status {status}: {message}")]
     Status {
         /// What was asked, of whom.
         doing: String,

@@ -101,16 +101,12 @@ impl Session {
     pub(super) async fn agree(sender: SendRequest<Empty<Bytes>>, doing: String) -> Result<Self, EngineError> {
         let mut session = Self { sender, doing, version: ApiVersion::OLDEST, is_podman: false };
         let ping = session.ask("/_ping").await?;
+        if !ping.status.is_success() {
+            return Err(session.refused(&ping));
+        }
         let named = ping.headers.get(API_VERSION).and_then(|value| value.to_str().ok());
-        let newest = match named.and_then(ApiVersion::parse) {
-            Some(version) if ping.status.is_success() => version,
-            _ => {
-                return Err(EngineError::NotAnEngine {
-                    doing: session.doing,
-                    status: ping.status.as_u16(),
-                    message: message_of(&ping.body),
-                });
-            }
+        let Some(newest) = named.and_then(ApiVersion::parse) else {
+            return Err(EngineError::NotAnEngine { doing: session.doing });
         };
         session.version = newest
             .negotiated()
@@ -146,13 +142,17 @@ impl Session {
     /// The JSON of a good answer; any other status is an error.
     pub(super) fn json<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, EngineError> {
         if answer.status != StatusCode::OK {
-            return Err(EngineError::Status {
-                doing: self.doing.clone(),
-                status: answer.status.as_u16(),
-                message: message_of(&answer.body),
-            });
+            return Err(self.refused(answer));
         }
         serde_json::from_slice(&answer.body).map_err(|error| self.unreadable(error.to_string()))
+    }
+
+    fn refused(&self, answer: &Answer) -> EngineError {
+        EngineError::Status {
+            doing: self.doing.clone(),
+            status: answer.status.as_u16(),
+            message: message_of(&answer.body),
+        }
     }
 
     /// An answer that makes no sense.

@@ -62,3 +62,31 @@ where
     })
     .await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_in_which_a_connect_fails_says_what_to_do_next() {
+        for (kind, next) in [
+            (io::ErrorKind::NotFound, "is the path right?"),
+            (io::ErrorKind::ConnectionRefused, "mount its folder"),
+            (io::ErrorKind::PermissionDenied, "group"),
+            (io::ErrorKind::WouldBlock, "backlog is full"),
+        ] {
+            assert!(hint(&kind.into()).contains(next), "{kind:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_connection_that_has_ended_learns_of_it() {
+        let (waits, waited) = tokio::sync::oneshot::channel::<()>();
+        // As hyper's does, it keeps what others wait for until it is dropped.
+        let connection = poll_fn(move |_| {
+            let _kept = &waits;
+            Poll::Ready(())
+        });
+        assert!(carry(&mut Some(connection), waited).await.is_err());
+    }
+}
