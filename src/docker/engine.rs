@@ -1,0 +1,151 @@
+//! One engine: where it listens, how long it may take, and who it says it is.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::endpoint::Endpoint;
+use super::error::EngineError;
+use super::session::{Look, Session, over_one_connection};
+use super::version::ApiVersion;
+use crate::model::{EngineId, Holes};
+
+/// How long an engine may take. Every look has one limit over its connection and all its requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineLimits {
+    /// To connect, in milliseconds: its own limit, which takes nothing from the work's (invariant 10).
+    pub connect_ms: u64,
+    /// For an identify or an inspect, in milliseconds.
+    pub inspect_ms: u64,
+    /// For a list of all containers, in milliseconds. An engine with many containers takes seconds.
+    pub list_ms: u64,
+}
+
+impl Default for EngineLimits {
+    fn default() -> Self {
+        Self { connect_ms: 3_000, inspect_ms: 2_000, list_ms: 10_000 }
+    }
+}
+
+/// A Docker engine, or Podman behind its Docker API. Cheap to clone; holds no connection.
+#[derive(Debug, Clone)]
+pub struct Engine(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    endpoint: Endpoint,
+    limits: EngineLimits,
+    holes: Holes,
+}
+
+/// Who an engine says it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineInfo {
+    /// `/info` `ID`. Podman makes a new one at each call.
+    pub engine_id: EngineId,
+    /// Its host's name.
+    pub name: String,
+    /// As in `20.10.24+dfsg1`.
+    pub server_version: String,
+    /// The API version that was agreed on.
+    pub api_version: ApiVersion,
+    /// True for Podman: its engine id is then no identity.
+    pub is_podman: bool,
+    /// True if it is part of a swarm, whose tasks the swarm itself replaces.
+    pub is_swarm_node: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct RawInfo {
+    #[serde(rename = "ID", default)]
+    id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    server_version: Option<String>,
+    #[serde(default)]
+    swarm: Option<RawSwarm>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct RawSwarm {
+    #[serde(default)]
+    local_node_state: Option<String>,
+}
+
+impl Engine {
+    /// An engine at that endpoint. Nothing is asked or opened yet.
+    #[must_use]
+    pub fn new(endpoint: Endpoint, limits: EngineLimits) -> Self {
+        Self(Arc::new(Inner { endpoint, limits, holes: Holes::none() }))
+    }
+
+    /// The same engine with a guard taken out, for the test that shows what the guard holds.
+    #[must_use]
+    pub fn with_holes(&self, holes: Holes) -> Self {
+        Self(Arc::new(Inner { endpoint: self.0.endpoint.clone(), limits: self.0.limits, holes }))
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.0.endpoint
+    }
+
+    /// How long it may take.
+    #[must_use]
+    pub fn limits(&self) -> EngineLimits {
+        self.0.limits
+    }
+
+    pub(super) fn holes(&self) -> Holes {
+        self.0.holes
+    }
+
+    /// Who the engine is, over one connection, within the inspect limit.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`]; one that is too old, or no engine at all, is told apart from one that is out of reach.
+    pub async fn identify(&self) -> Result<EngineInfo, EngineError> {
+        self.look("identifying the engine".to_owned(), self.0.limits.inspect_ms, |mut session| async move {
+            let info: RawInfo = session.get_json("/info").await?;
+            Ok(EngineInfo {
+                engine_id: engine_id(&session, info.id)?,
+                name: info.name.unwrap_or_default(),
+                server_version: info.server_version.unwrap_or_default(),
+                api_version: session.version(),
+                is_podman: session.is_podman(),
+                is_swarm_node: info.swarm.and_then(|s| s.local_node_state).is_some_and(|s| s == "active"),
+            })
+        })
+        .await
+    }
+
+    /// One look: one connection, `work` over it, one limit over both.
+    pub(super) async fn look<T, F>(
+        &self,
+        doing: String,
+        limit_ms: u64,
+        work: impl FnOnce(Session) -> F,
+    ) -> Result<T, EngineError>
+    where
+        F: Future<Output = Result<T, EngineError>>,
+    {
+        let look = Look { doing, connect_ms: self.0.limits.connect_ms, limit_ms };
+        over_one_connection(&self.0.endpoint, look, work).await
+    }
+}
+
+/// Asks for the engine id over the connection of a look.
+pub(super) async fn ask_engine_id(session: &mut Session) -> Result<EngineId, EngineError> {
+    let info: RawInfo = session.get_json("/info").await?;
+    engine_id(session, info.id)
+}
+
+fn engine_id(session: &Session, id: Option<String>) -> Result<EngineId, EngineError> {
+    let id = id.unwrap_or_default();
+    EngineId::new(id).map_err(|error| session.unreadable(format!("/info: {error}")))
+}

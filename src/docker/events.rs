@@ -1,0 +1,139 @@
+//! Engine events, as a hint to look sooner. Never as evidence.
+//!
+//! A stream may die without a word when the engine restarts, and the engine keeps only the last 256 events
+//! (docker-archive/classicswarm#2237, luc-ass/docker-telegram-notifier#142): whoever polls besides loses
+//! nothing but time.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::Stream;
+use http::StatusCode;
+use hyper::body::{Body, Incoming};
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use super::engine::Engine;
+use super::error::EngineError;
+use super::reply::harmless;
+use super::session::{Carried, Look, Session, open, query_value};
+use super::transport::carry;
+use crate::model::ContainerId;
+
+/// Something happened to a container; what, is only to be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventHint {
+    /// The container.
+    pub container_id: ContainerId,
+    /// The engine's word, as in `start` or `health_status: unhealthy`.
+    pub action: String,
+}
+
+/// The hints of one engine, over one connection. It ends when that connection does, for whatever reason; a
+/// new one is the caller's to ask for.
+pub struct EventHints {
+    connection: Option<Carried>,
+    body: Incoming,
+    unread: BytesMut,
+    _session: Session,
+}
+
+/// The longest event that is read; longer ones end the stream.
+const EVENT_BYTES: usize = 1024 * 1024;
+
+/// What makes a look worth while.
+const FILTERS: &str = r#"{"type":["container"],"event":["start","die","health_status","destroy","rename"]}"#;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct RawEvent {
+    #[serde(default)]
+    action: String,
+    actor: RawActor,
+}
+
+#[derive(Deserialize)]
+struct RawActor {
+    #[serde(rename = "ID")]
+    id: String,
+}
+
+impl Engine {
+    /// Asks the engine for its events from now on. The inspect limit covers the time until it agrees; the
+    /// stream itself has no limit.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] if the engine does not agree. Later trouble only ends the stream.
+    pub async fn events(&self) -> Result<EventHints, EngineError> {
+        let limits = self.limits();
+        let doing = "listening to events".to_owned();
+        let look = Look { doing, connect_ms: limits.connect_ms, limit_ms: limits.inspect_ms };
+        let agreed = async {
+            let (sender, connection) = open(self.endpoint(), &look).await?;
+            let mut connection = Some(connection);
+            let asked = async {
+                let mut session = Session::agree(sender, look.of(self.endpoint())).await?;
+                let response = session.stream(&format!("/events?filters={}", query_value(FILTERS))).await?;
+                if response.status() != StatusCode::OK {
+                    return Err(session.unreadable(format!("status {}", response.status().as_u16())));
+                }
+                Ok((session, response.into_body()))
+            };
+            let (session, body) = carry(&mut connection, asked).await?;
+            Ok(EventHints { connection, body, unread: BytesMut::new(), _session: session })
+        };
+        timeout(Duration::from_millis(look.limit_ms), agreed).await.unwrap_or_else(|_| {
+            Err(EngineError::TimedOut { doing: look.of(self.endpoint()), limit_ms: look.limit_ms })
+        })
+    }
+}
+
+impl EventHints {
+    /// The next whole line that is an event of a container. Lines that are none are passed over.
+    fn next_read(&mut self) -> Option<EventHint> {
+        while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
+            if let Some(hint) = hint(&self.unread.split_to(end + 1).freeze()) {
+                return Some(hint);
+            }
+        }
+        None
+    }
+}
+
+impl Stream for EventHints {
+    type Item = EventHint;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<EventHint>> {
+        loop {
+            if let Some(hint) = self.next_read() {
+                return Poll::Ready(Some(hint));
+            }
+            if self.unread.len() > EVENT_BYTES {
+                return Poll::Ready(None);
+            }
+            // The connection moves only while it is polled; once it has ended, what it brought remains.
+            if let Some(connection) = &mut self.connection
+                && Pin::new(connection).poll(cx).is_ready()
+            {
+                self.connection = None;
+            }
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.unread.extend_from_slice(&data);
+                    }
+                }
+                Some(Err(_)) | None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+fn hint(line: &Bytes) -> Option<EventHint> {
+    let event: RawEvent = serde_json::from_slice(line).ok()?;
+    let container_id = ContainerId::new(event.actor.id).ok()?;
+    Some(EventHint { container_id, action: harmless(&event.action, 128) })
+}

@@ -1,0 +1,281 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+use super::super::raw::{RawEngine, Visit, engine_at, engine_reply};
+use super::super::{ApiVersion, EngineLimits, EventHint, ListFilter};
+use super::*;
+use crate::model::{EngineInstant, StartedAt};
+
+const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+fn id() -> ContainerId {
+    ContainerId::new(ID).unwrap()
+}
+
+/// What dockerd 20.10 shows of a running container with a health check, cut to what matters.
+fn container() -> Value {
+    json!({
+        "Id": ID,
+        "Name": "/web",
+        "State": {
+            "Status": "running", "Running": true, "Pid": 4711, "ExitCode": 0,
+            "StartedAt": "2024-05-01T10:20:30.123456789Z", "FinishedAt": "0001-01-01T00:00:00Z",
+            "Health": { "Status": "unhealthy", "FailingStreak": 3, "Log": [] }
+        },
+        "Config": {
+            "Hostname": "0123456789ab", "StopTimeout": 7,
+            "Labels": { "com.docker.compose.project": "shop" },
+            "Healthcheck": { "Test": ["CMD", "true"], "Interval": 5_000_000_000_i64, "StartPeriod": 1_500_000 }
+        }
+    })
+}
+
+const VERSION: &str = "\r\nApi-Version: 1.41";
+
+/// An engine that answers `/_ping` and `/info`, and everything else by `reply`.
+fn engine(reply: impl Fn(&str) -> String + Clone + Send + Sync + 'static) -> RawEngine {
+    RawEngine::start(move |mut visit: Visit| {
+        let reply = reply.clone();
+        async move {
+            visit
+                .serve(|path| match path {
+                    "/_ping" => engine_reply(200, "OK"),
+                    "/info" => engine_reply(
+                        200,
+                        r#"{"ID":"ENGI:NE","Name":"edge","ServerVersion":"20.10.24","Swarm":{"LocalNodeState":"inactive"}}"#,
+                    ),
+                    path => reply(path),
+                })
+                .await;
+        }
+    })
+}
+
+fn showing(container: &Value) -> RawEngine {
+    let body = container.to_string();
+    engine(move |_| engine_reply(200, &body))
+}
+
+#[tokio::test]
+async fn an_inspect_reads_engine_and_container_over_one_connection() {
+    let raw = showing(&container());
+    let seen = raw.engine().inspect("web").await.unwrap();
+    let sighting = Sighting {
+        engine_id: EngineId::new("ENGI:NE").unwrap(),
+        container_id: id(),
+        name: "web".to_owned(),
+        started_at: StartedAt::At(EngineInstant::new(1_714_558_830, 123_456_789).unwrap()),
+        finished_at: None,
+        state: ContainerState::Running,
+        health: Health::Unhealthy,
+    };
+    let expected = Inspection {
+        sighting,
+        labels: BTreeMap::from([("com.docker.compose.project".to_owned(), "shop".to_owned())]),
+        health_check: Some(HealthCheck { interval_ms: 5_000, timeout_ms: 30_000, start_period_ms: 2 }),
+        stop_timeout_s: Some(7),
+        is_swarm_task: false,
+        pid: Some(4711),
+        hostname: "0123456789ab".to_owned(),
+    };
+    assert_eq!(seen, expected);
+    let arrived = raw.after(1).await;
+    assert_eq!(arrived.len(), 1, "more than one connection");
+    let text = String::from_utf8(arrived[0].clone()).unwrap();
+    let asked: Vec<&str> = text.lines().filter(|line| line.starts_with("GET ")).collect();
+    assert_eq!(
+        asked,
+        ["GET /_ping HTTP/1.1", "GET /v1.41/info HTTP/1.1", "GET /v1.41/containers/web/json HTTP/1.1"]
+    );
+}
+
+#[tokio::test]
+async fn an_engine_that_hangs_up_between_two_answers_is_not_asked_again_elsewhere() {
+    let raw = RawEngine::start(|mut visit: Visit| async move {
+        visit.read_head().await;
+        visit.write(engine_reply(200, "OK").as_bytes()).await;
+        visit.read_head().await;
+        visit.write(engine_reply(200, r#"{"ID":"ENGI:NE"}"#).as_bytes()).await;
+    });
+    let error = raw.engine().inspect("web").await.unwrap_err();
+    assert!(matches!(error, EngineError::Lost { .. }), "{error}");
+    assert_eq!(raw.after(1).await.len(), 1, "more than one connection");
+}
+
+#[tokio::test]
+async fn a_404_is_gone_only_if_an_engine_itself_wrote_it() {
+    let proven = engine(|_| engine_reply(404, r#"{"message":"No such container: x"}"#));
+    let gone = Observation::Gone { engine_id: EngineId::new("ENGI:NE").unwrap(), successor: None };
+    assert_eq!(proven.engine().observe(&id()).await, gone);
+
+    let proxy = engine(|_| "HTTP/1.1 404 X\r\nServer: nginx\r\nContent-Length: 2\r\n\r\nno".to_owned());
+    let seen = proxy.engine().observe(&id()).await;
+    assert!(matches!(&seen, Observation::Unreadable { detail } if detail.contains("404")), "{seen:?}");
+
+    let failing = engine(|_| engine_reply(500, r#"{"message":"boom"}"#));
+    let seen = failing.engine().observe(&id()).await;
+    assert!(matches!(&seen, Observation::Unreadable { detail } if detail.contains("500: boom")), "{seen:?}");
+}
+
+#[tokio::test]
+async fn an_engine_out_of_reach_says_nothing_of_a_container() {
+    let dir = tempfile::tempdir().unwrap();
+    let seen = engine_at(&dir).observe(&id()).await;
+    assert!(matches!(&seen, Observation::Unreadable { detail } if detail.contains("os error 2")), "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_container_that_makes_its_own_inspect_hang_is_unreadable_at_the_limit() {
+    let raw = RawEngine::start(|mut visit: Visit| async move {
+        for body in ["OK", r#"{"ID":"ENGI:NE"}"#] {
+            visit.read_head().await;
+            visit.write(engine_reply(200, body).as_bytes()).await;
+        }
+        visit.read_to_end().await;
+    });
+    let limits = EngineLimits { inspect_ms: 50, ..EngineLimits::default() };
+    let engine = Engine::new(raw.engine().endpoint().clone(), limits);
+    let error = engine.inspect("web").await.unwrap_err();
+    assert!(matches!(error, EngineError::TimedOut { limit_ms: 50, .. }), "{error}");
+    // The connection went with the look.
+    raw.after(1).await;
+}
+
+#[tokio::test]
+async fn a_container_named_like_anothers_id_is_not_taken_for_it() {
+    let mut other = container();
+    other["Id"] = json!("f".repeat(64));
+    let raw = showing(&other);
+    let seen = raw.engine().observe(&id()).await;
+    assert!(matches!(&seen, Observation::Unreadable { detail } if detail.contains("another")), "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_word_that_is_not_known_makes_no_container_unreadable() {
+    let mut odd = container();
+    odd["State"]["Status"] = json!("hibernating");
+    odd["State"]["Health"]["Status"] = json!("so-so");
+    odd["State"]["StartedAt"] = json!("2024-05-01T12:20:30.5+02:00");
+    odd["State"]["FinishedAt"] = json!(null);
+    odd["Config"] = json!({ "Labels": null, "Healthcheck": { "Test": ["NONE"] }, "New": [1, 2] });
+    let seen = showing(&odd).engine().inspect(ID).await.unwrap();
+    assert_eq!(seen.sighting.state, ContainerState::Unknown);
+    assert_eq!(seen.sighting.health, Health::None);
+    assert_eq!(
+        seen.sighting.started_at,
+        StartedAt::At(EngineInstant::new(1_714_558_830, 500_000_000).unwrap())
+    );
+    assert_eq!((seen.labels.len(), seen.health_check, seen.stop_timeout_s), (0, None, None));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_container_is_unreadable() {
+    for body in ["", "null", "[]", "{}", r#"{"Id":"abc","State":{},"Config":{}}"#, "<html>"] {
+        let raw = engine(move |_| engine_reply(200, body));
+        let error = raw.engine().inspect("web").await.unwrap_err();
+        assert!(matches!(error, EngineError::Unreadable { .. }), "{body:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_could_leave_its_place_in_the_path_is_never_sent() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let raw = engine(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        engine_reply(200, "{}")
+    });
+    for bad in ["", "../info", "a/b", "a?b", "a b", "a\r\nX: y", "ä", "/web", &"a".repeat(600)] {
+        let error = raw.engine().inspect(bad).await.unwrap_err();
+        assert!(matches!(error, EngineError::InvalidReference(_)), "{bad:?}: {error}");
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn an_engine_tells_who_it_is() {
+    let raw = engine(|_| engine_reply(500, ""));
+    let info = raw.engine().identify().await.unwrap();
+    assert_eq!(
+        (info.engine_id.as_str(), info.name.as_str(), info.server_version.as_str()),
+        ("ENGI:NE", "edge", "20.10.24")
+    );
+    assert_eq!(info.api_version, ApiVersion { major: 1, minor: 41 });
+    assert!(!info.is_podman && !info.is_swarm_node);
+}
+
+#[tokio::test]
+async fn an_engine_below_the_floor_gives_one_clear_error() {
+    let raw = RawEngine::start(|mut visit: Visit| async move {
+        visit.serve(|_| engine_reply(200, "OK").replace(VERSION, "\r\nApi-Version: 1.24")).await;
+    });
+    let error = raw.engine().identify().await.unwrap_err();
+    assert_eq!(
+        error.to_string().split_once(": ").unwrap().1,
+        "the engine speaks API 1.24 at most, relatch needs 1.40 or newer (Docker 19.03); update the engine"
+    );
+    let arrived = raw.after(1).await;
+    assert_eq!(String::from_utf8_lossy(&arrived[0]).matches("GET ").count(), 1);
+}
+
+#[tokio::test]
+async fn an_engine_that_refuses_every_version_gives_one_clear_error() {
+    let refusal = r#"{"message":"client version 1.41 is too old. Minimum supported API version is 1.44"}"#;
+    let raw = RawEngine::start(move |mut visit: Visit| async move {
+        visit.serve(|_| engine_reply(400, refusal)).await;
+    });
+    let error = raw.engine().inspect("web").await.unwrap_err().to_string();
+    assert!(error.contains("400") && error.contains("Minimum supported API version is 1.44"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_no_engine_is_told_apart() {
+    let raw = RawEngine::start(|mut visit: Visit| async move {
+        visit.serve(|_| "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_owned()).await;
+    });
+    let error = raw.engine().identify().await.unwrap_err();
+    assert!(matches!(error, EngineError::NotAnEngine { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_list_has_own_names_alone_and_asks_for_the_labels_named() {
+    let body = json!([
+        { "Id": ID, "Names": ["/web", "/other/alias"], "Labels": { "a": "b" }, "State": "running" },
+        { "Id": "f".repeat(64), "Names": null, "Labels": null, "State": "exited" },
+    ])
+    .to_string();
+    let raw = engine(move |_| engine_reply(200, &body));
+    let filter = ListFilter { running_only: false, labels: vec!["a=b c".to_owned()] };
+    let listed = raw.engine().list(&filter).await.unwrap();
+    assert_eq!(listed.len(), 2);
+    assert_eq!((listed[0].id.as_str(), &listed[0].names[..]), (ID, &["web".to_owned()][..]));
+    assert_eq!((listed[0].state, listed[1].state), (ContainerState::Running, ContainerState::Exited));
+    let arrived = raw.after(1).await;
+    let text = String::from_utf8_lossy(&arrived[0]);
+    let expected = "/containers/json?all=1&filters=%7B%22label%22%3A%5B%22a%3Db%20c%22%5D%7D HTTP/1.1";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[tokio::test]
+async fn events_are_hints_and_their_stream_ends_with_the_connection() {
+    let raw = RawEngine::start(|mut visit: Visit| async move {
+        visit.read_head().await;
+        visit.write(engine_reply(200, "OK").as_bytes()).await;
+        visit.read_head().await;
+        visit.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+        let first = format!(
+            "{{\"Type\":\"container\",\"Action\":\"start\",\"Actor\":{{\"ID\":\"{ID}\"}}}}\nno JSON\n{{\"Ac"
+        );
+        let rest = format!("tion\":\"health_status: healthy\",\"Actor\":{{\"ID\":\"{ID}\"}}}}\n");
+        for part in [first, rest] {
+            visit.write(format!("{:x}\r\n{part}\r\n", part.len()).as_bytes()).await;
+        }
+    });
+    let hints: Vec<EventHint> = raw.engine().events().await.unwrap().collect().await;
+    let hint = |action: &str| EventHint { container_id: id(), action: action.to_owned() };
+    assert_eq!(hints, [hint("start"), hint("health_status: healthy")]);
+    assert_eq!(raw.after(1).await.len(), 1);
+}
