@@ -1,0 +1,9 @@
+//! The composition root: builds the parts, mounts the services, and ends them in order.
+//!
+//! `relatch dev` is one node with one host, called `local`, whose dispatcher runs in the same process.
+
+mod binding;
+mod dev;
+mod panic;
+
+pub use dev::{DevOptions, NodeError, Serving, run_dev};
