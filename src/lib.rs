@@ -1,1 +1,3 @@
 //! relatch: a recovery coordinator for Docker.
+
+pub mod sim;
