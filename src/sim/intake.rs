@@ -43,16 +43,19 @@ pub(crate) async fn read_head(conn: &mut Conn, mut cut: Option<Cut>) -> Intake {
             cut = cut.or_else(|| cut_for_line(conn, end));
         }
         let read = conn.buffered.len() as u64;
+        let head_end = find(&conn.buffered, b"\r\n\r\n").map(|at| at + 4);
+        // A head that is whole before the cut has arrived; the cut then lies in the body.
         if let Some((rule, at)) = &cut
             && read >= at.after_bytes
+            && head_end.is_none_or(|end| end as u64 > at.after_bytes)
         {
             if read == 0 {
                 conn.readable().await;
             }
             return Intake::Cut { rule: rule.clone(), end: at.end };
         }
-        if let Some(end) = find(&conn.buffered, b"\r\n\r\n") {
-            let bytes = conn.take(end + 4);
+        if let Some(end) = head_end {
+            let bytes = conn.take(end);
             return match Head::parse(&bytes) {
                 Ok(head) => Intake::Request { head, bytes, cut },
                 Err(bad) => Intake::Bad(bad),

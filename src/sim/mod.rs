@@ -46,3 +46,6 @@ pub use script::{
 pub use spec::{Compose, ContainerSpec, EngineSpec, Health, Healthcheck, Identity, StopBehaviour};
 pub use wire::{ConnectionFault, ConnectionRule, CutRequest, Delivery, Edit, End, Hold, Reply, StatusReply};
 pub use wire_log::{EffectKind, Ended, Entry, Event, History, WireLog};
+
+#[cfg(test)]
+mod tests;
