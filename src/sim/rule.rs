@@ -2,7 +2,7 @@
 
 use super::{
     script::{Action, Effect, Endpoint, Rule, TimedAction},
-    wire::{CutRequest, Delivery, End, Hold, Reply, StatusReply},
+    wire::{ConnectionFault, ConnectionRule, CutRequest, Delivery, End, Hold, Reply, StatusReply},
 };
 
 impl Default for Rule {
@@ -134,5 +134,46 @@ impl Rule {
     pub fn after_effect_ms(mut self, after_ms: u64, action: Action) -> Self {
         self.then.push(TimedAction { after_ms, after_effect: true, action });
         self
+    }
+}
+
+impl ConnectionRule {
+    /// Ends the next connection as it is accepted.
+    pub fn close_at_once(end: End) -> Self {
+        Self::of(ConnectionFault::CloseAtOnce { end })
+    }
+
+    /// Ends the next connection after exactly so many bytes of a request.
+    pub fn cut_request(after_bytes: u64, end: End) -> Self {
+        Self::of(ConnectionFault::CutRequest { after_bytes, end })
+    }
+
+    fn of(fault: ConnectionFault) -> Self {
+        Self { name: None, method: None, skip: 0, times: 1, forever: false, after_ms: 0, fault }
+    }
+
+    /// Names the rule in the log.
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
+    /// Matches a request with this method instead of a connection.
+    pub fn method(self, method: impl Into<String>) -> Self {
+        Self { method: Some(method.into()), ..self }
+    }
+
+    /// Treats `times` matches before it is spent.
+    pub fn times(self, times: u32) -> Self {
+        Self { times, ..self }
+    }
+
+    /// Is never spent.
+    pub fn forever(self) -> Self {
+        Self { forever: true, ..self }
+    }
+
+    /// Lets `skip` matches pass first.
+    pub fn skip(self, skip: u32) -> Self {
+        Self { skip, ..self }
     }
 }

@@ -1,6 +1,6 @@
 //! The engine as a process of its own.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{future::Future, io::Write, net::SocketAddr, path::PathBuf};
 
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -62,19 +62,31 @@ pub async fn run(options: RunOptions) -> Result<(), SimError> {
         "engine_id": engine.engine_id(),
         "containers": containers,
     });
-    println!("{ready}");
-    let stopped = wait_for_end(&engine).await;
-    engine.shutdown().await.and(stopped)
+    // Signals are caught before anybody is told that the engine is ready.
+    let ended = wait_for_end(&engine)?;
+    say(&ready.to_string())?;
+    ended.await;
+    engine.shutdown().await
 }
 
-async fn wait_for_end(engine: &Engine) -> Result<(), SimError> {
+fn say(line: &str) -> Result<(), SimError> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(|source| SimError::File {
+        action: "writing",
+        path: "stdout".into(),
+        source,
+    })
+}
+
+fn wait_for_end(engine: &Engine) -> Result<impl Future<Output = ()>, SimError> {
     let failed = |source| SimError::Listen { address: "signals".into(), source };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        () = engine.end_asked() => {}
-    }
-    Ok(())
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            () = engine.end_asked() => {}
+        }
+    })
 }

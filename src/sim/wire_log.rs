@@ -305,19 +305,23 @@ impl WireLog {
 
     /// The restart requests that arrived for the container with this full id.
     pub fn posts(&self, container_id: &str) -> Vec<Entry> {
-        self.history().posts(container_id).into_iter().cloned().collect()
+        self.written().history.posts(container_id).into_iter().cloned().collect()
     }
 
-    /// Waits until the log satisfies `condition`, and gives it back.
+    /// Waits until the log satisfies `condition`, and gives it back. Nothing is logged while the condition looks at
+    /// it, so it must not ask the engine for anything.
     pub async fn wait_until(&self, condition: impl Fn(&History) -> bool) -> History {
         let mut length = self.length.subscribe();
         loop {
             length.mark_unchanged();
-            let history = self.history();
-            // The sender lives as long as the log that is borrowed here, so waiting cannot fail.
-            if condition(&history) || length.changed().await.is_err() {
-                return history;
+            {
+                let written = self.written();
+                if condition(&written.history) {
+                    return written.history.clone();
+                }
             }
+            // The sender lives as long as the log that is borrowed here, so waiting cannot fail.
+            let _ = length.changed().await;
         }
     }
 

@@ -13,7 +13,7 @@ use bollard::{
 };
 use tokio_stream::StreamExt;
 
-use super::Rig;
+use super::rig::Rig;
 use crate::sim::{ContainerSpec, Health};
 
 #[tokio::test]

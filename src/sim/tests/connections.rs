@@ -2,7 +2,10 @@
 
 use std::io::ErrorKind;
 
-use super::{BOTH, Over, Rig, next_restart, raw::Raw};
+use super::{
+    raw::Raw,
+    rig::{BOTH, Over, Rig, next_restart},
+};
 use crate::sim::{
     Action, ConnectionFault, ConnectionRule, End, Ended, Endpoint, Engine, Event, History, ListenMode, Rule,
 };
@@ -11,14 +14,10 @@ const REQUEST: &[u8] =
     b"POST /containers/web/restart?t=1 HTTP/1.1\r\nHost: docker\r\nContent-Length: 4\r\n\r\nbody";
 
 fn rule(method: Option<&str>, fault: ConnectionFault) -> ConnectionRule {
-    ConnectionRule {
-        name: Some("fault".into()),
-        method: method.map(str::to_owned),
-        skip: 0,
-        times: 1,
-        forever: false,
-        after_ms: 0,
-        fault,
+    let rule = ConnectionRule { fault, ..ConnectionRule::close_at_once(End::Fin) }.named("fault");
+    match method {
+        Some(method) => rule.method(method),
+        None => rule,
     }
 }
 
@@ -50,7 +49,7 @@ async fn accepted_and_closed_at_once_twenty_times() {
         }
         assert_eq!(rig.ask(over, "GET", "/_ping").await.status, 200);
         let history = rig.engine.log().history();
-        assert_eq!((history.connections(), super::exchanges(&history).len()), (21, 1));
+        assert_eq!((history.connections(), super::rig::exchanges(&history).len()), (21, 1));
         let without_bytes = closed(&history).iter().filter(|closed| **closed == (0, Ended::Fin)).count();
         assert_eq!(without_bytes, 20);
     }

@@ -2,8 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Over, Rig, raw::Raw};
-use crate::sim::{Action, ActionRequest, ControlAddress, Rule, ScriptChange, TimedAction};
+use super::{
+    raw::Raw,
+    rig::{Over, Rig},
+};
+use crate::sim::{
+    Action, ActionRequest, ControlAddress, History, Rule, RunOptions, ScriptChange, TimedAction, run,
+};
 
 struct Control(Raw);
 
@@ -114,4 +119,31 @@ async fn the_control_listener_may_be_a_unix_socket() {
     rig.engine.control(address).await.expect("a control listener");
     let mut control = Control(Raw::unix(&path).await.expect("a connection"));
     assert_eq!(control.get("/state").await["containers"][0]["name"], json!("web"));
+}
+
+#[tokio::test]
+async fn a_process_serves_a_file_until_it_is_asked_to_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("spec.json"), r#"{ "containers": [{ "name": "web" }] }"#).expect("a file");
+    let options = RunOptions {
+        socket: Some(path("docker.sock")),
+        tcp: None,
+        control: Some(ControlAddress::Unix(path("control.sock"))),
+        spec: Some(path("spec.json")),
+        log: Some(path("wire.jsonl")),
+    };
+    let client = async {
+        // Both sockets are there before the first await of `run` that can wait.
+        let mut raw = Raw::unix(&path("docker.sock")).await.expect("a connection");
+        assert_eq!(raw.ask("POST", "/containers/web/restart?t=1").await.status, 204);
+        let mut control = Control(Raw::unix(&path("control.sock")).await.expect("a connection"));
+        let posts = control.get("/posts?container=web").await;
+        control.post("/shutdown", &Value::Null).await;
+        posts["container"].as_str().expect("an id").to_owned()
+    };
+    let (ran, id) = tokio::join!(run(options), client);
+    ran.expect("an orderly end");
+    let history = History::read(&path("wire.jsonl")).expect("a log");
+    assert_eq!((history.posts(&id).len(), history.starts(&id)), (1, 1));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{BOTH, Over, Rig};
+use super::rig::{BOTH, Over, Rig};
 use crate::sim::{Action, ContainerSpec, Engine, Health};
 
 #[tokio::test]
@@ -239,4 +239,15 @@ async fn events_stream_live_and_from_the_past() {
     for action in ["create", "kill", "die", "stop", "start", "restart"] {
         assert!(actions.contains(&format!("\"Action\":\"{action}\"")), "{action} in {actions}");
     }
+}
+
+#[tokio::test]
+async fn another_engine_makes_a_new_id_at_each_call() {
+    let mut spec = crate::sim::EngineSpec::default();
+    spec.engine.new_id_each_time = true;
+    spec.engine.server = Some("Libpod/5.4.0 (linux)".into());
+    let rig = Rig::of(Engine::builder().spec(spec).build().expect("an engine")).await;
+    let (first, second) = (rig.get("/info").await, rig.get("/info").await);
+    assert_ne!(first.json()["ID"], second.json()["ID"]);
+    assert_eq!(first.header("server"), Some("Libpod/5.4.0 (linux)"));
 }

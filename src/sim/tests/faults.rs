@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{BOTH, Over, Rig, next_restart};
+use super::rig::{BOTH, Over, Rig, next_restart};
 use crate::sim::{
     Action, ContainerSpec, Delivery, Edit, Effect, End, Ended, Endpoint, Event, Hold, Reply, Rule,
 };

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::json;
 
-use super::{Over, Rig};
+use super::rig::{Over, Rig};
 use crate::sim::{ContainerSpec, EffectKind, End, Ended, Engine, EngineSpec, Event, History, Rule};
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn the_file_holds_what_happened_and_survives_a_torn_tail() {
     let engine = Engine::builder().container(ContainerSpec::named("web")).log_file(&path).build();
     let rig = Rig::of(engine.expect("an engine")).await;
     let id = rig.id();
-    rig.script(super::next_restart().named("lost").cut(End::Rst));
+    rig.script(super::rig::next_restart().named("lost").cut(End::Rst));
     let mut raw = rig.connect(Over::Tcp).await;
     raw.send_request("POST", "/v1.47/containers/web/restart?t=3").await;
     raw.read_to_end().await;
@@ -52,7 +52,7 @@ async fn the_file_holds_what_happened_and_survives_a_torn_tail() {
 #[tokio::test]
 async fn a_shutdown_ends_what_is_going_on_and_says_so() {
     let rig = Rig::new().await;
-    rig.script(super::next_restart().never_answer());
+    rig.script(super::rig::next_restart().never_answer());
     let mut raw = rig.connect(Over::Unix).await;
     raw.send_request("POST", "/containers/web/restart?t=1").await;
     let id = rig.id();
@@ -60,7 +60,7 @@ async fn a_shutdown_ends_what_is_going_on_and_says_so() {
     rig.engine.shutdown().await.expect("an orderly end");
     assert_eq!(raw.read_to_end().await.0.len(), 0);
     let history = rig.engine.log().history();
-    let ended = super::exchanges(&history);
+    let ended = super::rig::exchanges(&history);
     assert!(matches!(ended[0], Event::Exchanged { ended: Ended::Shutdown, .. }), "{ended:?}");
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{Over, Rig};
+use super::rig::{Over, Rig};
 use crate::sim::{Action, ContainerSpec, EffectKind, Event, Health, StopBehaviour};
 
 fn did(history: &crate::sim::History, wanted: EffectKind) -> bool {
@@ -37,15 +37,15 @@ async fn a_restart_goes_on_when_the_client_hangs_up() {
     rig.logged(|history| did(history, EffectKind::Sigterm)).await;
     drop(raw);
     let history =
-        rig.logged(|history| history.starts(&id) == 1 && !super::exchanges(history).is_empty()).await;
+        rig.logged(|history| history.starts(&id) == 1 && !super::rig::exchanges(history).is_empty()).await;
     assert!(rig.started_at() > before);
-    let exchange = &super::exchanges(&history)[0];
+    let exchange = &super::rig::exchanges(&history)[0];
     assert!(matches!(exchange, Event::Exchanged { status: None, sent_bytes: 0, .. }), "{exchange:?}");
 }
 
 #[tokio::test]
 async fn a_second_restart_during_the_stop_joins_the_first() {
-    let rig = Rig::with(ContainerSpec::named("web").stop(StopBehaviour::Polite { after_ms: 200 })).await;
+    let rig = Rig::with(ContainerSpec::named("web").stop(StopBehaviour::Polite { after_ms: 600 })).await;
     let (first, second) = tokio::join!(
         rig.ask(Over::Unix, "POST", "/containers/web/restart?t=10"),
         rig.ask(Over::Tcp, "POST", "/containers/web/restart?t=10"),
@@ -57,7 +57,7 @@ async fn a_second_restart_during_the_stop_joins_the_first() {
 
 #[tokio::test]
 async fn a_kill_that_outlasts_the_wait_is_a_500_and_leaves_it_down() {
-    let stop = StopBehaviour::Unkillable { exits_after_ms: 600 };
+    let stop = StopBehaviour::Unkillable { exits_after_ms: 2_000 };
     let rig = Rig::with(ContainerSpec::named("web").stop(stop)).await;
     let reply = rig.post("/containers/web/restart?t=0").await;
     assert_eq!(reply.status, 500);
@@ -79,7 +79,7 @@ async fn a_saturated_container_is_unhealthy_until_it_is_restarted() {
 #[tokio::test]
 async fn health_takes_its_time_and_may_not_last() {
     let health = Health::SaturatesAgain { after_ms: 150 };
-    let spec = ContainerSpec { health_delay_ms: 150, ..ContainerSpec::named("web").health(health) };
+    let spec = ContainerSpec { health_delay_ms: 600, ..ContainerSpec::named("web").health(health) };
     let rig = Rig::with(spec).await;
     let mut events = rig.connect(Over::Unix).await;
     events.send_request("GET", "/events?filters={%22event%22:[%22health_status%22]}").await;
@@ -93,7 +93,11 @@ async fn health_takes_its_time_and_may_not_last() {
 
 #[tokio::test]
 async fn dockers_own_policy_starts_a_crashed_container_again() {
-    let spec = ContainerSpec { restart_policy: "always".into(), ..ContainerSpec::named("web") };
+    let spec = ContainerSpec {
+        restart_policy: "always".into(),
+        restart_policy_delay_ms: 600,
+        ..ContainerSpec::named("web")
+    };
     let rig = Rig::with(spec).await;
     let (id, before) = (rig.id(), rig.started_at());
     rig.engine.act(Some("web"), Action::Exit { code: 1 }).expect("an action");
@@ -140,4 +144,18 @@ async fn a_timeline_needs_no_request() {
     rig.logged(|history| history.starts(&id) == 1).await;
     assert!(rig.started_at() > before);
     assert!(rig.posts().is_empty());
+}
+
+#[tokio::test]
+async fn the_engines_clock_can_be_moved() {
+    let rig = Rig::new().await;
+    let before = rig.started_at();
+    rig.engine.act(None, Action::SetClockOffset { offset_ms: -3_600_000 }).expect("an action");
+    let reply = rig.post("/containers/web/restart?t=1").await;
+    assert!(rig.started_at() < before, "a step back shows in StartedAt");
+    let date = reply.header("date").expect("a date").to_owned();
+    let date = jiff::fmt::strtime::parse("%a, %d %b %Y %H:%M:%S GMT", &date).expect("a date");
+    let date = date.to_datetime().expect("a date");
+    let date = jiff::tz::Offset::UTC.to_timestamp(date).expect("in UTC");
+    assert!(date < before.parse::<jiff::Timestamp>().expect("a time"));
 }

@@ -8,7 +8,8 @@ use tokio::{
     net::{TcpStream, UnixStream},
 };
 
-use super::PATIENCE;
+/// No test waits longer for what must happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
@@ -124,9 +125,7 @@ impl Raw {
                 .await
                 .is_err()
     }
-}
 
-impl Raw {
     /// Whether a chunked body ends as it should.
     pub(crate) async fn read_to_end_of_chunks(&mut self) -> bool {
         self.read_until(b"0\r\n\r\n").await.ends_with(b"0\r\n\r\n")
