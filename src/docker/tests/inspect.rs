@@ -198,7 +198,8 @@ async fn a_text_that_could_leave_its_place_in_the_path_is_never_sent() {
 #[tokio::test]
 async fn an_engine_tells_who_it_is() {
     let raw = engine(|_| engine_reply(500, ""));
-    let info = raw.engine().identify().await.unwrap();
+    let engine = raw.engine();
+    let info = tokio::spawn(async move { engine.identify().await }).await.unwrap().unwrap();
     assert_eq!(
         (info.engine_id.as_str(), info.name.as_str(), info.server_version.as_str()),
         ("ENGI:NE", "edge", "20.10.24")
