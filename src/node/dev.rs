@@ -14,10 +14,10 @@ use crate::api;
 use crate::consensus::{self, Consensus, ConsensusError};
 use crate::coordinator::{Coordinator, HostLink, Parts};
 use crate::dispatch::{Dispatcher, Journal, JournalError};
-use crate::docker::{Endpoint, Engine, EngineLimits};
-use crate::env::{Clock, OsRandomness, Randomness, RandomnessError, SystemClock, hex_id};
+use crate::docker::{Endpoint, Engine, EngineLimits, InvalidEndpoint};
+use crate::env::{self, Clock, OsRandomness, Randomness, RandomnessError, SystemClock, hex_id};
 use crate::ledger::{Guard, InvalidLimits, Limits, Proposer};
-use crate::model::{Holes, HostName, InvalidId, NodeId, ProcessNonce};
+use crate::model::{HostName, InvalidId, NodeId, ProcessNonce, UnknownHole};
 use crate::storage::{DataDir, Database, Identity, StorageError};
 
 /// The one node.
@@ -33,21 +33,12 @@ pub struct DevOptions {
     pub listen: SocketAddr,
     /// Where everything is kept.
     pub data_dir: PathBuf,
-    /// The engine.
-    pub docker: Endpoint,
+    /// The engine's endpoint, as in `unix:///var/run/docker.sock`.
+    pub docker: String,
     /// The grace limit, in seconds; `None` leaves the one in force.
     pub grace_max_s: Option<u32>,
     /// The margin of the client deadline, in milliseconds; `None` leaves the one in force.
     pub margin_ms: Option<u64>,
-    /// The guards that a test took out.
-    pub holes: Holes,
-}
-
-/// What is there once the node serves.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Serving {
-    /// Where clients connect, with the port that the system chose if none was named.
-    pub listen: SocketAddr,
 }
 
 /// Why a node does not start, or ended.
@@ -65,6 +56,12 @@ pub enum NodeError {
     /// No randomness.
     #[error(transparent)]
     Randomness(#[from] RandomnessError),
+    /// The engine's endpoint.
+    #[error(transparent)]
+    Endpoint(#[from] InvalidEndpoint),
+    /// A hole that does not exist.
+    #[error(transparent)]
+    Hole(#[from] UnknownHole),
     /// An identity.
     #[error(transparent)]
     Id(#[from] InvalidId),
@@ -95,7 +92,8 @@ pub enum NodeError {
     },
 }
 
-/// Runs until `stop` resolves, or the node cannot go on. `serving` is called once clients can connect.
+/// Runs until `stop` resolves, or the node cannot go on. `serving` is called once clients can connect, with
+/// the address that they connect to.
 ///
 /// What is open when it stops stays open, and is replayed at the next start.
 ///
@@ -104,10 +102,14 @@ pub enum NodeError {
 /// [`NodeError`]; the process is to exit with an error then.
 pub async fn run_dev(
     options: DevOptions,
-    serving: impl FnOnce(Serving),
+    serving: impl FnOnce(SocketAddr),
     stop: impl Future<Output = ()>,
 ) -> Result<(), NodeError> {
     abort_on_panic();
+    #[cfg(feature = "failpoints")]
+    let _failpoints = fail::FailScenario::setup();
+    let holes = env::holes()?;
+    let endpoint = Endpoint::parse(&options.docker)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let randomness: Arc<dyn Randomness> = Arc::new(OsRandomness);
     let limits = limits(&options)?;
@@ -119,12 +121,12 @@ pub async fn run_dev(
         Database::open(dir.part("journal"), Journal::FAMILIES)?,
         &cluster,
         randomness.as_ref(),
-        options.holes,
+        holes,
     )?;
     let settings = consensus::Settings {
         node: NODE,
         cluster,
-        holes: options.holes,
+        holes,
         clock: Arc::clone(&clock),
         dir: dir.path().to_owned(),
         tuning: consensus::Tuning::default(),
@@ -139,7 +141,7 @@ pub async fn run_dev(
         inspect_ms: in_force.inspect_ms,
         ..EngineLimits::default()
     };
-    let engine = Engine::new(options.docker, engine_limits).with_holes(options.holes);
+    let engine = Engine::new(endpoint, engine_limits).with_holes(holes);
     let mut failed = [consensus.fatal(), journal.failed()];
     let dispatcher = Dispatcher::new(engine, journal, Arc::clone(&clock));
     let host = HostName::new(HOST)?;
@@ -151,7 +153,7 @@ pub async fn run_dev(
         clock,
         randomness,
         hostname: own_hostname(),
-        holes: options.holes,
+        holes,
     });
 
     let listener = TcpListener::bind(options.listen)
@@ -161,8 +163,12 @@ pub async fn run_dev(
     let (stopping, stopped) = watch::channel(false);
     let binding = Binding { consensus: consensus.clone(), host, dispatcher, limits };
     let binder = tokio::spawn(binding.keep(stopped.clone()));
-    let mut server = tokio::spawn(api::serve(coordinator, listener, stopped));
-    serving(Serving { listen });
+    let mut stop_serving = stopped;
+    let mut server = tokio::spawn(api::serve(coordinator, listener, async move {
+        // The sender lives until the node has ended.
+        let _stopped = stop_serving.wait_for(|stop| *stop).await;
+    }));
+    serving(listen);
 
     let [fatal, journal_failed] = &mut failed;
     let serve_error = |detail: String| NodeError::Serve { listen, detail };

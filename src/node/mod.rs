@@ -6,4 +6,4 @@ mod binding;
 mod dev;
 mod panic;
 
-pub use dev::{DevOptions, NodeError, Serving, run_dev};
+pub use dev::{DevOptions, NodeError, run_dev};
