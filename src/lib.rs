@@ -2,5 +2,8 @@
 //!
 //! Start with [`model`] for the words, and [`ledger`] for every decision.
 
+pub mod consensus;
+pub mod env;
 pub mod ledger;
 pub mod model;
+pub mod storage;
