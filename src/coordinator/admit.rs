@@ -13,6 +13,8 @@ use crate::ledger::{
     Baseline, Command, Decision, DispatcherRef, OpenInterlock, Outcome, Reason, ReasonCode, RefuseRequest,
     Rejection, Request,
 };
+#[cfg(feature = "failpoints")]
+use crate::model::Hole;
 use crate::model::{ContainerId, Incarnation, RunId, Target, Term, WallTime};
 
 /// How many containers a refusal lists at most.
@@ -177,6 +179,12 @@ async fn propose(
     run: &RunId,
     command: Command,
 ) -> Result<Answer, RequestError> {
+    #[cfg(feature = "failpoints")]
+    if shared.holes.open(Hole::DispatchBeforeCommit)
+        && let Command::OpenInterlock(proposal) = &command
+    {
+        super::send::send_uncommitted(shared, proposal).await;
+    }
     shared.pledges.make(run, term);
     failpoint::reach("coordinator-before-propose");
     let proposed = shared.consensus.propose(term, command, PROPOSE_MS).await;

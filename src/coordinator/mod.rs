@@ -8,11 +8,16 @@
 
 mod admit;
 mod drive;
+mod facts;
 mod grace;
+mod look;
 mod request;
 mod resolve;
+mod send;
 mod shared;
 mod supervisor;
+mod take_over;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -15,6 +15,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::drive;
 use super::shared::{PROPOSE_MS, Shared};
+use super::take_over::{give_up_reading, take_over};
 use crate::env::failpoint;
 use crate::ledger::Command;
 use crate::model::{Hole, RunId, Term};
@@ -100,10 +101,10 @@ async fn replay(shared: &Arc<Shared>, term: Term) -> BTreeSet<RunId> {
     let readings = open.iter().map(|run| async move {
         // Whoever pledged it did so in another term: it is not dispatched any more.
         shared.pledges.take(run, term);
-        let read = timeout(limit, drive::take_over(shared, term, run)).await;
+        let read = timeout(limit, take_over(shared, term, run)).await;
         match read {
             Ok(read) => read,
-            Err(_) => drive::give_up_reading(shared, term, run, limit_ms).await,
+            Err(_) => give_up_reading(shared, term, run, limit_ms).await,
         }
     });
     for (run, read) in open.iter().zip(join_all(readings).await) {

@@ -10,8 +10,8 @@ use super::ticket::Ticket;
 use crate::docker::{Engine, NeverWritten, Sealed};
 use crate::env::{Clock, failpoint};
 use crate::model::{
-    ContainerId, ContainerState, Exchange, Fence, Grace, Incarnation, JournalPosition, JournalWord, NotWritten,
-    NotWrittenCause, Observation, RunId, Term,
+    ContainerId, ContainerState, Exchange, Fence, Grace, Incarnation, JournalPosition, JournalWord,
+    NotWritten, NotWrittenCause, Observation, RunId, Term,
 };
 
 /// What is to be restarted, under which authority, and within which time.

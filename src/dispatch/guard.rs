@@ -9,7 +9,8 @@ use super::ticket::Ticket;
 use crate::docker::Permit;
 use crate::env::{Clock, failpoint};
 use crate::model::{
-    ContainerId, Exchange, Fence, Hole, Holes, JournalPosition, LogIndex, NotWritten, NotWrittenCause, RunId, Term,
+    ContainerId, Exchange, Fence, Hole, Holes, JournalPosition, LogIndex, NotWritten, NotWrittenCause, RunId,
+    Term,
 };
 
 /// What the journal holds, in memory.
@@ -158,7 +159,8 @@ fn record_of<'a>(
 
 fn check_authority(state: &GuardState, fence: &Fence) -> Result<(), NotWritten> {
     if fence.cluster != state.head.cluster {
-        let detail = format!("the fence is of cluster {}, this dispatcher of {}", fence.cluster, state.head.cluster);
+        let detail =
+            format!("the fence is of cluster {}, this dispatcher of {}", fence.cluster, state.head.cluster);
         return Err(NotWritten { cause: NotWrittenCause::Fenced, detail });
     }
     if fence.term < state.head.term {

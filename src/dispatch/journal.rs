@@ -16,8 +16,8 @@ use tokio::task::spawn_blocking;
 use super::guard::{Guard, GuardState};
 use crate::env::{Randomness, RandomnessError, hex_id};
 use crate::model::{
-    ClusterId, ContainerId, Exchange, Fence, Holes, JournalId, JournalPosition, JournalWord, LogIndex, NotWritten,
-    NotWrittenCause, RunId, Term,
+    ClusterId, ContainerId, Exchange, Fence, Holes, JournalId, JournalPosition, JournalWord, LogIndex,
+    NotWritten, NotWrittenCause, RunId, Term,
 };
 use crate::storage::{Batch, Database, StorageError};
 
@@ -120,8 +120,10 @@ impl Journal {
         let (head, begun) = match database.get(FAMILY, HEAD)? {
             Some(bytes) => (decode::<Head>(HEAD, &bytes)?, false),
             None => {
-                let journal = JournalId::new(hex_id(randomness)?)
-                    .map_err(|error| JournalError::Damaged { key: HEAD.to_owned(), detail: error.to_string() })?;
+                let journal = JournalId::new(hex_id(randomness)?).map_err(|error| JournalError::Damaged {
+                    key: HEAD.to_owned(),
+                    detail: error.to_string(),
+                })?;
                 (Head { journal, cluster: cluster.clone(), sequence: 0, term: Term(0) }, true)
             }
         };
@@ -183,8 +185,11 @@ impl Journal {
     ) -> Result<(JournalWord, Option<Exchange>), JournalError> {
         let _writer = self.writer.lock().await;
         let record = self.guard.revoke(run, fence, container_id);
-        self.write(vec![Changed::run(run, &record)?, Changed::floor(container_id, self.guard.floor(container_id))?])
-            .await?;
+        self.write(vec![
+            Changed::run(run, &record)?,
+            Changed::floor(container_id, self.guard.floor(container_id))?,
+        ])
+        .await?;
         Ok((record.word(), record.end))
     }
 
@@ -231,8 +236,11 @@ impl Journal {
     ) -> Result<JournalPosition, JournalError> {
         let _writer = self.writer.lock().await;
         let record = self.guard.ended(run, fence, container_id, exchange);
-        self.write(vec![Changed::run(run, &record)?, Changed::floor(container_id, self.guard.floor(container_id))?])
-            .await?;
+        self.write(vec![
+            Changed::run(run, &record)?,
+            Changed::floor(container_id, self.guard.floor(container_id))?,
+        ])
+        .await?;
         Ok(self.guard.position())
     }
 

@@ -55,8 +55,7 @@ fn journal(dir: &Path) -> Result<Journal, JournalError> {
 impl World {
     async fn new() -> Self {
         let dir = TempDir::new().unwrap();
-        let engine =
-            sim::Engine::builder().container(sim::ContainerSpec::named("web")).build().unwrap();
+        let engine = sim::Engine::builder().container(sim::ContainerSpec::named("web")).build().unwrap();
         let socket = dir.path().join("docker.sock");
         engine.serve_unix(&socket).await.unwrap();
         let clock = Arc::new(SetClock::default());
@@ -131,11 +130,8 @@ async fn a_delayed_order_below_a_later_one_of_its_container_is_answered_not_sent
     let world = World::new().await;
     let early = world.order(1, 1, 10).await;
     // The leader heard "no intent", settled, and opened another in the same term.
-    let revoked = world
-        .dispatcher
-        .revoke(&early.run, &early.fence, &early.incarnation.container_id)
-        .await
-        .unwrap();
+    let revoked =
+        world.dispatcher.revoke(&early.run, &early.fence, &early.incarnation.container_id).await.unwrap();
     assert_eq!(revoked.word, JournalWord::NoIntent);
     let late = world.order(2, 1, 11).await;
     assert!(world.send(&late).await.was_written());

@@ -46,9 +46,12 @@ fn hold(name: &str, path: &std::path::Path) {
     if let Err(error) = std::fs::File::create(path.with_extension("reached")) {
         panic!("failpoint {name} could not say that it was reached: {error}");
     }
-    while !path.exists() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    // The runtime moves the other tasks of this thread elsewhere.
+    tokio::task::block_in_place(|| {
+        while !path.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    });
 }
 
 #[cfg(all(test, feature = "failpoints"))]

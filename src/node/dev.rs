@@ -159,7 +159,8 @@ pub async fn run_dev(
     let listener = TcpListener::bind(options.listen)
         .await
         .map_err(|source| NodeError::Listen { listen: options.listen, source })?;
-    let listen = listener.local_addr().map_err(|source| NodeError::Listen { listen: options.listen, source })?;
+    let listen =
+        listener.local_addr().map_err(|source| NodeError::Listen { listen: options.listen, source })?;
     let (stopping, stopped) = watch::channel(false);
     let binding = Binding { consensus: consensus.clone(), host, dispatcher, limits };
     let binder = tokio::spawn(binding.keep(stopped.clone()));

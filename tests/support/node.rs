@@ -140,6 +140,19 @@ impl Node {
         self.cli(&all)
     }
 
+    /// The same, by a client whose answer nobody waits for: the node is about to be killed.
+    pub fn ask(&self, target: &str, args: &[&str]) -> Asking {
+        let child = relatch()
+            .args(["-o", "json", "--addr", &self.addr, "recover", target, "--reason", "test"])
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("running relatch");
+        Asking(child)
+    }
+
     /// Any client command.
     pub fn cli(&self, args: &[&str]) -> Answer {
         let output = relatch()
@@ -180,6 +193,16 @@ impl Node {
     pub fn wait_for_status(&self, id: &str, status: &str) -> Value {
         let wanted = format!("RUN_STATUS_{status}");
         self.wait_for_run(id, &wanted, |run| run["status"] == wanted.as_str())
+    }
+}
+
+/// A client that still asks. It goes when this is dropped.
+pub struct Asking(Child);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _reaped = self.0.wait();
     }
 }
 

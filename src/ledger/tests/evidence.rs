@@ -257,6 +257,21 @@ fn a_whole_reply_that_comes_later_ends_the_quarantine() {
 }
 
 #[test]
+fn late_word_about_an_old_run_never_hides_the_one_that_is_open_now() {
+    let mut world = World::roomy();
+    let old = open(&mut world);
+    world.journal_says(&old, position("a", 6), JournalWord::Intent);
+    world.observe(&old, seen(StartedAt::At(at(200))));
+    world.clock_ms = 700_000;
+    let new = open(&mut world);
+    // It ends no quarantine, but it changes the old run.
+    world.exchanged(&old, lost(true));
+    let ask = world.ask();
+    let decision = world.decide(ask);
+    assert_eq!((decision.kind, decision.run), (DecisionKind::Attached, new));
+}
+
+#[test]
 fn an_intent_that_was_refused_at_the_gate_is_not_applied() {
     let mut world = World::roomy();
     let run = open(&mut world);
