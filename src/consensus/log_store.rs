@@ -88,7 +88,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
         let mut batch = Batch::new();
         batch.put(RAFT, VOTE, encode(&StoredVote::from(vote)));
-        self.flusher.append_and_wait(batch).await?;
+        self.flusher.append_and_wait("raft_vote_written", batch).await?;
         failpoint::reach("raft_vote_saved");
         Ok(())
     }
@@ -117,13 +117,12 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             let stored = StoredEntry::from(entry);
             batch.put(LOG, log_key(stored.id.index), encode(&stored));
         }
-        self.flusher.append(batch, move |result| {
+        self.flusher.append("raft_append_written", batch, move |result| {
             if result.is_ok() {
                 failpoint::reach("raft_append_synced");
             }
             callback.io_completed(result.map_err(Into::into));
         })?;
-        failpoint::reach("raft_append_written");
         Ok(())
     }
 

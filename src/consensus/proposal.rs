@@ -1,6 +1,6 @@
 //! The two questions that a leader asks of the others: "may this be?" and "is it still me?"
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use openraft::LinearizerOption;
 use openraft::errors::{ClientWriteError, LinearizableReadError, RaftError};
@@ -65,7 +65,7 @@ impl Consensus {
     /// [`AuthorityLost`] if that was not shown within `timeout_ms`.
     pub async fn confirm_authority(&self, term: Term, timeout_ms: u64) -> Result<LogIndex, AuthorityLost> {
         let limit = Duration::from_millis(timeout_ms);
-        let begun = Instant::now();
+        let begun_ms = self.inner.clock.monotonic_ms();
         let unconfirmed = |detail: String| AuthorityLost::Unconfirmed { term, detail };
         let option = LinearizerOption::new(Some(Duration::ZERO), true).with_wait_timeout(limit);
 
@@ -86,7 +86,8 @@ impl Consensus {
             return Err(AuthorityLost::OtherTerm { term, found });
         }
         let index = linearizer.read_log_id().index();
-        let left = limit.saturating_sub(begun.elapsed());
+        let elapsed_ms = self.inner.clock.monotonic_ms().saturating_sub(begun_ms);
+        let left = Duration::from_millis(timeout_ms.saturating_sub(elapsed_ms));
         match linearizer.try_await_ready(&self.inner.raft, Some(left)).await {
             Ok(Ok(_)) => Ok(LogIndex(index)),
             Ok(Err(_)) => Err(unconfirmed(format!("entry {index} was not applied within {timeout_ms} ms"))),

@@ -35,6 +35,9 @@ struct Inner {
     gone: watch::Sender<()>,
 }
 
+/// A key and its value, as RocksDB gives them.
+type RawEntry = (Box<[u8]>, Box<[u8]>);
+
 /// Resolves once a database is closed.
 #[derive(Debug, Clone)]
 pub struct Gone(watch::Receiver<()>);
@@ -228,10 +231,7 @@ impl Database {
         entries.map(|entry| self.entry(entry)).collect()
     }
 
-    fn entry(
-        &self,
-        entry: Result<(Box<[u8]>, Box<[u8]>), rocksdb::Error>,
-    ) -> Result<(String, Vec<u8>), StorageError> {
+    fn entry(&self, entry: Result<RawEntry, rocksdb::Error>) -> Result<(String, Vec<u8>), StorageError> {
         let (key, value) = entry.map_err(|error| StorageError::failed("reading", &self.inner.path, error))?;
         let key = String::from_utf8(key.into_vec()).map_err(|error| StorageError::Malformed {
             path: self.inner.path.clone(),

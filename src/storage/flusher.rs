@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use super::batch::Batch;
 use super::database::Database;
 use super::error::StorageError;
+use crate::env::failpoint;
 
 /// Told once whether what was appended is durable.
 type Done = Box<dyn FnOnce(Result<(), StorageError>) + Send>;
@@ -64,19 +65,21 @@ impl Flusher {
     /// Makes the changes, readable at once, and calls `done` once they are durable or never will be.
     ///
     /// Appends are written in the order of these calls. `done` is called on the flusher's thread, in that
-    /// order too, and must not block.
+    /// order too, and must not block. `written` names the failpoint that lies between the write and the sync.
     ///
     /// # Errors
     ///
     /// [`StorageError`] if they cannot be written; `done` is not called then.
     pub fn append(
         &self,
+        written: &'static str,
         batch: Batch,
         done: impl FnOnce(Result<(), StorageError>) + Send + 'static,
     ) -> Result<(), StorageError> {
         // Written under the lock, so that the order in the file is the order of the callbacks.
         let mut queue = self.shared.queue();
         self.shared.database.write(batch)?;
+        failpoint::reach(written);
         queue.waiting.push(Box::new(done));
         drop(queue);
         self.shared.more.notify_one();
@@ -88,9 +91,9 @@ impl Flusher {
     /// # Errors
     ///
     /// [`StorageError`] if they cannot be written or synced.
-    pub async fn append_and_wait(&self, batch: Batch) -> Result<(), StorageError> {
+    pub async fn append_and_wait(&self, written: &'static str, batch: Batch) -> Result<(), StorageError> {
         let (tell, told) = tokio::sync::oneshot::channel();
-        self.append(batch, move |result| drop(tell.send(result)))?;
+        self.append(written, batch, move |result| drop(tell.send(result)))?;
         told.await.unwrap_or_else(|_| {
             Err(StorageError::failed("syncing", self.shared.database.path(), "the flusher has ended"))
         })

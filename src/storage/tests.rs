@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use super::{Batch, Database, Flusher, StorageError};
 
 const FAMILY: &str = "things_v1";
+const POINT: &str = "things_written";
 
 fn open(path: &Path) -> Database {
     try_open(path).unwrap()
@@ -182,7 +183,7 @@ fn held(database: &Database) -> (Flusher, mpsc::Sender<()>) {
     let (release, released) = mpsc::channel::<()>();
     let (entered, has_entered) = mpsc::channel();
     flusher
-        .append(put("first", "0"), move |result| {
+        .append(POINT, put("first", "0"), move |result| {
             result.unwrap();
             entered.send(()).unwrap();
             let _ = released.recv();
@@ -202,7 +203,7 @@ fn appends_that_gather_during_one_sync_share_the_next_and_are_told_in_order() {
     for n in 0..100 {
         let told = Arc::clone(&told);
         flusher
-            .append(put(&format!("{n}"), "x"), move |result| told.lock().unwrap().push((n, result)))
+            .append(POINT, put(&format!("{n}"), "x"), move |result| told.lock().unwrap().push((n, result)))
             .unwrap();
         assert!(value(&database, &format!("{n}")).is_some(), "an append is readable when it returns");
     }
@@ -232,7 +233,7 @@ fn concurrent_appends_are_all_told_with_fewer_syncs_than_appends() {
                         result.unwrap();
                         told.lock().unwrap().push((thread, n));
                     };
-                    flusher.append(put(&format!("{thread}/{n}"), "x"), done).unwrap();
+                    flusher.append(POINT, put(&format!("{thread}/{n}"), "x"), done).unwrap();
                 }
             });
         }
@@ -257,13 +258,15 @@ fn a_failed_sync_fails_every_append_that_waits_and_every_one_after() {
     let told = Arc::new(Mutex::new(Vec::new()));
     for n in 0..3 {
         let told = Arc::clone(&told);
-        flusher.append(put(&format!("{n}"), "x"), move |result| told.lock().unwrap().push(result)).unwrap();
+        flusher
+            .append(POINT, put(&format!("{n}"), "x"), move |result| told.lock().unwrap().push(result))
+            .unwrap();
     }
     database.let_syncs_fail();
     release.send(()).unwrap();
     let after = loop {
         // Refused from the moment on at which the flusher saw the failure.
-        match flusher.append(put("after", "x"), |_| ()) {
+        match flusher.append(POINT, put("after", "x"), |_| ()) {
             Ok(()) => std::thread::yield_now(),
             Err(error) => break error,
         }
@@ -280,8 +283,8 @@ async fn an_append_that_is_awaited_is_durable_when_it_returns() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(folder.path());
     let flusher = Flusher::start(database.clone()).unwrap();
-    flusher.append_and_wait(put("a", "1")).await.unwrap();
+    flusher.append_and_wait(POINT, put("a", "1")).await.unwrap();
     assert_eq!(database.syncs(), 1);
     database.let_syncs_fail();
-    assert!(flusher.append_and_wait(put("b", "2")).await.is_err());
+    assert!(flusher.append_and_wait(POINT, put("b", "2")).await.is_err());
 }
