@@ -6,4 +6,5 @@ pub mod coordinator;
 pub mod docker;
 pub mod ledger;
 pub mod model;
+pub mod node;
 pub mod rpc;

@@ -9,3 +9,6 @@
 mod request;
 
 pub use request::{Answer, RecoveryRequest, RequestError};
+
+mod stand_in;
+pub use stand_in::Coordinator;
