@@ -2,6 +2,8 @@
 //!
 //! Start with [`model`] for the words, and [`ledger`] for every decision.
 
+pub mod api;
+pub mod cli;
 pub mod coordinator;
 pub mod docker;
 pub mod ledger;

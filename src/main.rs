@@ -1,3 +1,7 @@
 //! The `relatch` binary.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    relatch::cli::main()
+}

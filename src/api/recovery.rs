@@ -1,0 +1,109 @@
+//! `relatch.v1.Recovery`: asks for restarts, and tells what became of them.
+
+use prost::Message;
+use tokio::sync::watch;
+use tonic::{Request, Response, Status};
+
+use super::backend::Backend;
+use super::{convert, status, validate, watch as changes};
+use crate::ledger::Run;
+use crate::rpc::v1;
+use crate::rpc::v1::recovery_server::Recovery;
+
+/// Who sends a request, as long as nobody has to say who they are.
+const ANONYMOUS: &str = "anonymous";
+
+/// A page ends before it grows beyond this: clients take messages of 4 MiB unless told otherwise.
+const PAGE_BYTES: usize = 3 << 20;
+
+/// The service.
+pub(super) struct RecoveryService<B> {
+    backend: B,
+    /// True once the server shuts down.
+    stop: watch::Receiver<bool>,
+}
+
+impl<B: Backend> RecoveryService<B> {
+    pub(super) fn new(backend: B, stop: watch::Receiver<bool>) -> Self {
+        Self { backend, stop }
+    }
+
+    async fn up_to_date(&self) -> Result<&B, Status> {
+        self.backend.linearizable().await.map_err(status::of)?;
+        Ok(&self.backend)
+    }
+}
+
+#[tonic::async_trait]
+impl<B: Backend> Recovery for RecoveryService<B> {
+    async fn request_recovery(
+        &self,
+        request: Request<v1::RequestRecoveryRequest>,
+    ) -> Result<Response<v1::RequestRecoveryResponse>, Status> {
+        let request = validate::recovery_request(request.get_ref(), ANONYMOUS)?;
+        let answer = self.backend.request(request).await.map_err(status::of)?;
+        Ok(Response::new(convert::answer(&answer, self.backend.cluster_time())))
+    }
+
+    async fn get_run(
+        &self,
+        request: Request<v1::GetRunRequest>,
+    ) -> Result<Response<v1::GetRunResponse>, Status> {
+        let id = validate::run_id(&request.get_ref().run_id)?;
+        let backend = self.up_to_date().await?;
+        let now = backend.cluster_time();
+        let run = backend.read(|ledger| ledger.run(&id).cloned());
+        let run = run.ok_or_else(|| status::no_such_run(&id))?;
+        Ok(Response::new(v1::GetRunResponse { run: Some(convert::run(&run, now)) }))
+    }
+
+    async fn list_runs(
+        &self,
+        request: Request<v1::ListRunsRequest>,
+    ) -> Result<Response<v1::ListRunsResponse>, Status> {
+        let page = validate::page(request.get_ref())?;
+        let backend = self.up_to_date().await?;
+        let now = backend.cluster_time();
+        let wanted = |run: &&Run| {
+            page.target.as_ref().is_none_or(|target| run.target == *target)
+                && (page.statuses.is_empty() || page.statuses.contains(&convert::status(&run.status)))
+                && page.before.is_none_or(|before| run.opened.index < before)
+        };
+        // One more than fits, to know whether there is another page.
+        let found: Vec<Run> = backend.read(|ledger| {
+            ledger.runs_newest_first().filter(wanted).take(page.size + 1).cloned().collect()
+        });
+        let mut answer = v1::ListRunsResponse::default();
+        let mut bytes = 0;
+        let mut last = None;
+        for run in &found {
+            let message = convert::run(run, now);
+            bytes += message.encoded_len();
+            let full = answer.runs.len() == page.size || bytes > PAGE_BYTES;
+            if let Some(last) = last.filter(|_| full) {
+                answer.next_page_token = validate::token_after(last);
+                break;
+            }
+            last = Some(run.opened.index);
+            answer.runs.push(message);
+        }
+        Ok(Response::new(answer))
+    }
+
+    type WatchRunsStream = changes::Changes;
+
+    async fn watch_runs(
+        &self,
+        request: Request<v1::WatchRunsRequest>,
+    ) -> Result<Response<Self::WatchRunsStream>, Status> {
+        let v1::WatchRunsRequest { run_id, after_index } = request.get_ref();
+        let run = validate::optional_run_id(run_id)?;
+        let backend = self.up_to_date().await?;
+        if let Some(id) = &run
+            && backend.read(|ledger| ledger.run(id).is_none())
+        {
+            return Err(status::no_such_run(id));
+        }
+        Ok(Response::new(changes::changes(backend.clone(), run, *after_index, self.stop.clone())))
+    }
+}

@@ -1,0 +1,7 @@
+//! The services over real gRPC, with a ledger of the test's own behind them.
+
+mod book;
+mod docs;
+mod fidelity;
+mod services;
+mod watching;

@@ -1,0 +1,126 @@
+//! `relatch dev`: one node for this machine's Docker Engine.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::duration;
+use super::exit::Exit;
+use super::output::Output;
+use super::telemetry;
+use crate::node::{DevOptions, run_dev};
+
+/// Run a single node for this machine's Docker Engine, as the host `local`.
+///
+/// It serves until SIGINT or SIGTERM. Its log goes to stderr; RELATCH_LOG filters it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Dev {
+    /// Where clients reach it; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7370")]
+    listen: SocketAddr,
+    /// Where it keeps its ledger and its journal [default: $XDG_STATE_HOME/relatch/dev]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// The Docker Engine, such as unix:///var/run/docker.sock
+    #[arg(long, value_name = "ENDPOINT", default_value = "unix:///var/run/docker.sock")]
+    docker: String,
+    /// The longest grace that a restart may have, in whole seconds
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_whole_seconds)]
+    grace_max: Option<u32>,
+    /// What the deadline of a restart adds to its grace: at least 15s
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    margin: Option<Duration>,
+}
+
+impl Dev {
+    pub(super) async fn run(self, output: &Output) -> anyhow::Result<Exit> {
+        telemetry::init("info")?;
+        let data_dir = match self.data_dir {
+            Some(dir) => dir,
+            None => default_data_dir(
+                std::env::var_os("XDG_STATE_HOME").map(PathBuf::from),
+                std::env::var_os("HOME").map(PathBuf::from),
+            )?,
+        };
+        let options = DevOptions {
+            listen: self.listen,
+            data_dir: data_dir.clone(),
+            docker: self.docker.clone(),
+            grace_max_s: self.grace_max,
+            margin_ms: self.margin.map(|margin| u64::try_from(margin.as_millis()).unwrap_or(u64::MAX)),
+        };
+        let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
+        let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+        let shutdown = async move {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        };
+        let ready = |bound: SocketAddr| {
+            let text = if output.is_json() {
+                format!("{}\n", json!({ "addr": format!("http://{bound}"), "dataDir": data_dir, "docker": self.docker }))
+            } else {
+                welcome(bound, &self.docker, &data_dir)
+            };
+            // Whoever started it may have closed stdout; the node serves all the same.
+            let _ = output.text(&text);
+        };
+        run_dev(options, ready, shutdown).await?;
+        Ok(Exit::Done)
+    }
+}
+
+/// What to type next.
+fn welcome(bound: SocketAddr, docker: &str, data_dir: &std::path::Path) -> String {
+    let addr = if bound.port() == 7370 && bound.ip().is_loopback() && bound.is_ipv4() {
+        String::new()
+    } else {
+        format!(" --addr http://{bound}")
+    };
+    format!(
+        "relatch serves the host `local` ({docker}) on http://{bound}; its data is in {}.\n\
+         Next, in another terminal, with the name of a container of yours:\n\
+         \n  relatch recover local/NAME --reason \"why\" --wait{addr}\n  relatch runs list{addr}\n\n\
+         Ctrl-C ends it; what is open then is taken up again at the next start.\n",
+        data_dir.display()
+    )
+}
+
+/// `$XDG_STATE_HOME/relatch/dev`, else `~/.local/state/relatch/dev`.
+fn default_data_dir(state_home: Option<PathBuf>, home: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    // The XDG base directory specification: a relative path is invalid and to be ignored.
+    let state_home = state_home.filter(|dir| dir.is_absolute());
+    match (state_home, home.filter(|dir| dir.is_absolute())) {
+        (Some(state), _) => Ok(state.join("relatch/dev")),
+        (None, Some(home)) => Ok(home.join(".local/state/relatch/dev")),
+        (None, None) => bail!("neither XDG_STATE_HOME nor HOME names a directory: say where with --data-dir"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_directory_follows_xdg() {
+        let dir = |state: Option<&str>, home: Option<&str>| {
+            default_data_dir(state.map(PathBuf::from), home.map(PathBuf::from)).ok()
+        };
+        assert_eq!(dir(Some("/s"), Some("/h")), Some("/s/relatch/dev".into()));
+        assert_eq!(dir(Some("relative"), Some("/h")), Some("/h/.local/state/relatch/dev".into()));
+        assert_eq!(dir(None, Some("/h")), Some("/h/.local/state/relatch/dev".into()));
+        assert_eq!(dir(None, None), None);
+    }
+
+    #[test]
+    fn what_to_type_next_names_an_unusual_address() {
+        let at = |bound: &str| welcome(bound.parse().unwrap(), "unix:///x", std::path::Path::new("/d"));
+        assert!(!at("127.0.0.1:7370").contains("--addr"));
+        assert!(at("127.0.0.1:9999").contains("runs list --addr http://127.0.0.1:9999"));
+    }
+}

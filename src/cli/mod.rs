@@ -1,0 +1,110 @@
+//! The command line, one file per command.
+//!
+//! Client commands know relatch only through its public gRPC interface, as any other client does. What a
+//! command prints goes to stdout; messages go to stderr, and each error ends in what to do next.
+
+mod address;
+mod client;
+mod dev;
+mod duration;
+mod exit;
+mod follow;
+mod output;
+mod recover;
+mod runs;
+mod table;
+mod telemetry;
+mod text;
+mod view;
+mod wait;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tokio::runtime::Runtime;
+
+use address::Address;
+use exit::Exit;
+use output::{Format, Output};
+
+/// relatch restarts Docker containers for people who cannot afford a wrong restart.
+#[derive(Debug, Parser)]
+#[command(name = "relatch", version, about, arg_required_else_help = true)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command understands.
+#[derive(Debug, clap::Args)]
+struct Global {
+    /// Nodes to ask, in this order; several are separated by commas
+    #[arg(
+        long,
+        global = true,
+        env = "RELATCH_ADDR",
+        value_name = "ADDR",
+        value_delimiter = ',',
+        default_value = "http://127.0.0.1:7370"
+    )]
+    addr: Vec<Address>,
+    /// How to print: a table for people, or JSON for programs
+    #[arg(short, long, global = true, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a single node for this machine's Docker Engine, as the host `local`
+    Dev(dev::Dev),
+    /// Ask for one restart of one container
+    Recover(recover::Recover),
+    /// Look at runs: every decision, and what became of it
+    #[command(subcommand)]
+    Runs(runs::Runs),
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let output = Output::new(cli.global.output);
+    let result = Runtime::new().map_err(anyhow::Error::from).and_then(|runtime| {
+        runtime.block_on(async {
+            match cli.command {
+                Command::Dev(command) => command.run(&output).await,
+                Command::Recover(command) => command.run(cli.global.addr, &output).await,
+                Command::Runs(command) => command.run(cli.global.addr, &output).await,
+            }
+        })
+    });
+    let exit = result.unwrap_or_else(|error| {
+        let exit = Exit::of_error(&error);
+        if exit != Exit::Done {
+            output.note(format!("error: {error:#}"));
+        }
+        exit
+    });
+    exit.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn several_nodes_may_be_named() {
+        let cli = Cli::try_parse_from(["relatch", "runs", "list", "--addr", "a:1,http://b:2"]).unwrap();
+        let addr: Vec<String> = cli.global.addr.iter().map(ToString::to_string).collect();
+        assert_eq!(addr, ["http://a:1", "http://b:2"]);
+    }
+}

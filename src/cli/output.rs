@@ -1,0 +1,72 @@
+//! Where output goes: documents to stdout, messages to stderr.
+
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+use prost::Message;
+
+use crate::rpc;
+
+/// How to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// Prints in the format that was asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Output {
+    format: Format,
+}
+
+impl Output {
+    pub(super) fn new(format: Format) -> Self {
+        Self { format }
+    }
+
+    pub(super) fn is_json(self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// Prints a message of type `name`: as one JSON document, or as the text that `table` makes.
+    pub(super) fn document(
+        self,
+        name: &str,
+        message: &impl Message,
+        table: impl FnOnce() -> String,
+    ) -> io::Result<()> {
+        match self.format {
+            Format::Table => self.text(&table()),
+            Format::Json => self.text(&format!("{:#}\n", rpc::to_json(name, message))),
+        }
+    }
+
+    /// As [`Self::document`], but JSON on a line of its own: one of many documents.
+    pub(super) fn line(
+        self,
+        name: &str,
+        message: &impl Message,
+        table: impl FnOnce() -> String,
+    ) -> io::Result<()> {
+        match self.format {
+            Format::Table => self.text(&table()),
+            Format::Json => self.text(&format!("{}\n", rpc::to_json(name, message))),
+        }
+    }
+
+    /// Prints a text as it is.
+    pub(super) fn text(self, text: &str) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()
+    }
+
+    /// A message for people, on stderr. Where even that is closed, nobody is left to tell.
+    #[allow(clippy::unused_self, reason = "all output goes through one hand")]
+    pub(super) fn note(self, message: impl AsRef<str>) {
+        let _ = writeln!(io::stderr().lock(), "{}", message.as_ref());
+    }
+}

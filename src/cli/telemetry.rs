@@ -1,0 +1,23 @@
+//! Where the log of a long-running command goes: to stderr, one line per transition.
+
+use std::io::{self, IsTerminal};
+
+use anyhow::Context;
+use tracing_subscriber::EnvFilter;
+
+const VARIABLE: &str = "RELATCH_LOG";
+
+/// Sets up the log of this process. `RELATCH_LOG` filters it, as in `relatch=debug,openraft=warn`.
+pub(super) fn init(default: &str) -> anyhow::Result<()> {
+    let filter = match std::env::var(VARIABLE) {
+        Ok(text) if !text.is_empty() => EnvFilter::try_new(&text)
+            .with_context(|| format!("{VARIABLE}={text:?} is no filter: write it as info, or relatch=debug"))?,
+        _ => EnvFilter::new(default),
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .try_init()
+        .map_err(|error| anyhow::anyhow!("setting up the log: {error}"))
+}
