@@ -10,3 +10,5 @@ pub mod ledger;
 pub mod model;
 pub mod node;
 pub mod rpc;
+
+pub mod sim;
