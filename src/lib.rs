@@ -10,5 +10,4 @@ pub mod ledger;
 pub mod model;
 pub mod node;
 pub mod rpc;
-
 pub mod sim;

@@ -4,7 +4,9 @@ use prost_types::{Duration, Timestamp};
 
 use super::words;
 use crate::coordinator::Answer;
-use crate::ledger::{DecisionKind, Disposition, Event, Expectation, Guard, Reason, Run, Status, Verification};
+use crate::ledger::{
+    DecisionKind, Disposition, Event, Expectation, Guard, Reason, Run, Status, Verification,
+};
 use crate::model::{ClusterTime, EngineInstant, Incarnation, Observation, WallTime};
 use crate::rpc::v1;
 

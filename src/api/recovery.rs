@@ -70,9 +70,8 @@ impl<B: Backend> Recovery for RecoveryService<B> {
                 && page.before.is_none_or(|before| run.opened.index < before)
         };
         // One more than fits, to know whether there is another page.
-        let found: Vec<Run> = backend.read(|ledger| {
-            ledger.runs_newest_first().filter(wanted).take(page.size + 1).cloned().collect()
-        });
+        let found: Vec<Run> = backend
+            .read(|ledger| ledger.runs_newest_first().filter(wanted).take(page.size + 1).cloned().collect());
         let mut answer = v1::ListRunsResponse::default();
         let mut bytes = 0;
         let mut last = None;

@@ -286,9 +286,8 @@ mod tests {
 
     #[test]
     fn the_digest_is_of_the_whole_request_and_its_caller() {
-        let of = |message: &v1::RequestRecoveryRequest, caller| {
-            recovery_request(message, caller).unwrap().digest
-        };
+        let of =
+            |message: &v1::RequestRecoveryRequest, caller| recovery_request(message, caller).unwrap().digest;
         let first = of(&good(), "anonymous");
         assert_eq!(first.len(), 64);
         assert_eq!(first, of(&good(), "anonymous"));

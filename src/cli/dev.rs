@@ -63,7 +63,10 @@ impl Dev {
         };
         let ready = |bound: SocketAddr| {
             let text = if output.is_json() {
-                format!("{}\n", json!({ "addr": format!("http://{bound}"), "dataDir": data_dir, "docker": self.docker }))
+                format!(
+                    "{}\n",
+                    json!({ "addr": format!("http://{bound}"), "dataDir": data_dir, "docker": self.docker })
+                )
             } else {
                 welcome(bound, &self.docker, &data_dir)
             };

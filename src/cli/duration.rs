@@ -60,16 +60,23 @@ mod tests {
 
     #[test]
     fn a_length_of_time_has_units() {
-        for (text, ms) in
-            [("0s", 0), ("10s", 10_000), ("1m", 60_000), ("1m30s", 90_000), ("500ms", 500), ("2h1m", 7_260_000)]
-        {
+        for (text, ms) in [
+            ("0s", 0),
+            ("10s", 10_000),
+            ("1m", 60_000),
+            ("1m30s", 90_000),
+            ("500ms", 500),
+            ("2h1m", 7_260_000),
+        ] {
             assert_eq!(parse(text), Ok(Duration::from_millis(ms)), "{text}");
         }
     }
 
     #[test]
     fn what_is_no_length_of_time_is_refused_with_an_example() {
-        for text in ["", "10", "s", "1.5s", "-1s", "10 s", "1s1m", "1s1s", "1d", "99999999999999999999s", "5µs"] {
+        for text in
+            ["", "10", "s", "1.5s", "-1s", "10 s", "1s1m", "1s1s", "1d", "99999999999999999999s", "5µs"]
+        {
             let error = parse(text).unwrap_err();
             assert!(error.contains("1m30s"), "{text:?}: {error}");
         }
@@ -85,9 +92,15 @@ mod tests {
 
     #[test]
     fn a_length_of_time_is_shown_in_two_units_at_most() {
-        for (ms, text) in
-            [(0, "0ms"), (999, "999ms"), (1_000, "1s"), (1_550, "1.5s"), (90_000, "1m30s"), (600_000, "10m"), (3_661_000, "1h1m")]
-        {
+        for (ms, text) in [
+            (0, "0ms"),
+            (999, "999ms"),
+            (1_000, "1s"),
+            (1_550, "1.5s"),
+            (90_000, "1m30s"),
+            (600_000, "10m"),
+            (3_661_000, "1h1m"),
+        ] {
             assert_eq!(show(Duration::from_millis(ms)), text);
         }
     }

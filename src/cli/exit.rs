@@ -93,8 +93,7 @@ mod tests {
             (S::Applied, V::Unspecified, Recovered, 7),
             (S::OperatorResolved, V::Unspecified, Recovered, 8),
         ] {
-            let run =
-                Run { status: status.into(), verification: verification.into(), ..Run::default() };
+            let run = Run { status: status.into(), verification: verification.into(), ..Run::default() };
             assert_eq!(Exit::of_run(&run, wait) as u8, code, "{status:?} {verification:?} {wait:?}");
         }
     }

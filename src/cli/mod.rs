@@ -5,6 +5,7 @@
 
 mod address;
 mod client;
+mod demo;
 mod dev;
 mod duration;
 mod exit;
@@ -12,6 +13,7 @@ mod follow;
 mod output;
 mod recover;
 mod runs;
+mod sim_engine;
 mod table;
 mod telemetry;
 mod text;
@@ -64,6 +66,11 @@ enum Command {
     /// Look at runs: every decision, and what became of it
     #[command(subcommand)]
     Runs(runs::Runs),
+    /// Show what relatch does when an answer is lost: real processes, a simulated engine
+    Demo(demo::Demo),
+    /// Run a scripted Docker Engine
+    #[command(hide = true)]
+    SimEngine(sim_engine::SimEngine),
 }
 
 /// Runs the command line of this process.
@@ -77,6 +84,8 @@ pub fn main() -> ExitCode {
                 Command::Dev(command) => command.run(&output).await,
                 Command::Recover(command) => command.run(cli.global.addr, &output).await,
                 Command::Runs(command) => command.run(cli.global.addr, &output).await,
+                Command::Demo(command) => command.run(&output).await,
+                Command::SimEngine(command) => command.run().await,
             }
         })
     });

@@ -10,8 +10,9 @@ const VARIABLE: &str = "RELATCH_LOG";
 /// Sets up the log of this process. `RELATCH_LOG` filters it, as in `relatch=debug,openraft=warn`.
 pub(super) fn init(default: &str) -> anyhow::Result<()> {
     let filter = match std::env::var(VARIABLE) {
-        Ok(text) if !text.is_empty() => EnvFilter::try_new(&text)
-            .with_context(|| format!("{VARIABLE}={text:?} is no filter: write it as info, or relatch=debug"))?,
+        Ok(text) if !text.is_empty() => EnvFilter::try_new(&text).with_context(|| {
+            format!("{VARIABLE}={text:?} is no filter: write it as info, or relatch=debug")
+        })?,
         _ => EnvFilter::new(default),
     };
     tracing_subscriber::fmt()

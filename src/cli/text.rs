@@ -6,7 +6,9 @@ pub(super) fn plain(text: &str) -> String {
         .map(|c| match c {
             '\n' | '\r' | '\t' => ' ',
             // UTR 36: characters that reorder or hide what follows.
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => '\u{fffd}',
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
+                '\u{fffd}'
+            }
             c if c.is_control() => '\u{fffd}',
             c => c,
         })

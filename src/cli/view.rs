@@ -56,7 +56,8 @@ pub(super) fn run(run: &Run) -> String {
 pub(super) fn reasons(run: &Run) -> String {
     let mut text = String::new();
     for reason in &run.reasons {
-        let ends_in = reason.ends_in.as_ref().map(|d| format!(", in {} at most", length(d))).unwrap_or_default();
+        let ends_in =
+            reason.ends_in.as_ref().map(|d| format!(", in {} at most", length(d))).unwrap_or_default();
         text += &format!("\n{}: {}\n", plain(&reason.code), plain(&reason.detail));
         text += &format!("  since      {}\n", time(reason.since.as_ref()));
         text += &format!("  ends when  {}{ends_in}\n", plain(&reason.ends_when));
@@ -174,8 +175,8 @@ mod tests {
     fn an_uncertain_run_says_why_since_when_and_what_would_end_it() {
         let text = run(&uncertain());
         for expected in [
-            "status      UNRESOLVED (uncertain: no claim is made about the effect)\n",
-            "guard       agent\n",
+            "status   UNRESOLVED (uncertain: no claim is made about the effect)\n",
+            "guard    agent\n",
             "reply-lost: connection reset\n",
             "  since      2024-05-01T10:20:31Z\n",
             "  ends when  a later StartedAt shows the effect, in 1m30s at most\n",

@@ -12,8 +12,8 @@ use crate::api::backend::Backend;
 use crate::api::serve::{ServeError, serve_backend};
 use crate::coordinator::{Answer, RecoveryRequest, RequestError};
 use crate::ledger::{
-    Baseline, BindHost, Command, DispatcherRef, EntryPosition, Guard, Ledger, Observe, OpenInterlock, Outcome,
-    Proposer, RecordExchange, RefuseRequest, Reason, ReasonCode, Rejection, Request, Run, Stamped,
+    Baseline, BindHost, Command, DispatcherRef, EntryPosition, Guard, Ledger, Observe, OpenInterlock,
+    Outcome, Proposer, Reason, ReasonCode, RecordExchange, RefuseRequest, Rejection, Request, Run, Stamped,
 };
 use crate::model::{
     ClusterId, ClusterTime, ContainerId, ContainerState, EngineId, EngineInstant, Exchange, Grace,
@@ -118,7 +118,12 @@ impl Book {
         let target = Target::container(&HostName::new("local").unwrap(), name);
         self.apply(Command::RefuseRequest(Box::new(RefuseRequest {
             run: id.clone(),
-            request: Request { id: None, digest: "d".into(), reason: "stuck".into(), spelling: target.to_string() },
+            request: Request {
+                id: None,
+                digest: "d".into(),
+                reason: "stuck".into(),
+                spelling: target.to_string(),
+            },
             target,
             reasons: vec![Reason::new(ReasonCode::TargetNotFound, "no such container", WallTime(1))],
         })));
@@ -191,7 +196,10 @@ impl Backend for Book {
             }
             None => {
                 let number = request.spelling.path().trim_start_matches('c').parse().map_err(|_| {
-                    RequestError::Invalid { field: "target", rule: "containers here are called c0 to c255".into() }
+                    RequestError::Invalid {
+                        field: "target",
+                        rule: "containers here are called c0 to c255".into(),
+                    }
                 })?;
                 let id = stored.id.clone();
                 let run = self.decide(number, stored);

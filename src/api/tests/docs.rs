@@ -30,7 +30,10 @@ impl Named {
     fn message(&mut self, path: &[i32], message: &DescriptorProto) {
         self.add(path, message.name());
         for (at, field) in numbered(&message.field) {
-            self.add(&[path, &[MESSAGE_FIELDS, at]].concat(), &format!("{}.{}", message.name(), field.name()));
+            self.add(
+                &[path, &[MESSAGE_FIELDS, at]].concat(),
+                &format!("{}.{}", message.name(), field.name()),
+            );
         }
         for (at, nested) in numbered(&message.nested_type) {
             self.message(&[path, &[MESSAGE_MESSAGES, at]].concat(), nested);
@@ -79,9 +82,10 @@ fn everything_in_the_public_interface_has_a_comment() {
         let info = file.source_code_info.as_ref().expect("the descriptors keep their comments");
         for (path, name) in Named::file(file).things {
             looked_at += 1;
-            let said = info.location.iter().any(|location| {
-                location.path == path && location.leading_comments().trim().len() > 1
-            });
+            let said = info
+                .location
+                .iter()
+                .any(|location| location.path == path && location.leading_comments().trim().len() > 1);
             if !said {
                 bare.push(format!("{}: {name}", file.name()));
             }

@@ -72,12 +72,19 @@ fn a_start_that_was_seen_is_told_with_its_settlement() {
     let applied = told(&book, &run);
     assert_eq!(applied.status(), v1::RunStatus::Applied);
     assert_eq!(applied.disposition(), v1::Disposition::Applied);
-    assert_eq!(applied.observed.as_ref().unwrap().started_at, Some(Timestamp { seconds: STARTED_S + 4, nanos: 5 }));
+    assert_eq!(
+        applied.observed.as_ref().unwrap().started_at,
+        Some(Timestamp { seconds: STARTED_S + 4, nanos: 5 })
+    );
     assert_eq!(applied.settlement, "StartedAt only, no response");
     assert!(applied.reasons.is_empty());
     // No whole reply: the target stays closed, and it is said for how long.
     assert!(applied.quarantined);
-    assert!(applied.quarantine_ends_in.is_some_and(|left| left.seconds > 600), "{:?}", applied.quarantine_ends_in);
+    assert!(
+        applied.quarantine_ends_in.is_some_and(|left| left.seconds > 600),
+        "{:?}",
+        applied.quarantine_ends_in
+    );
 }
 
 #[test]
@@ -126,8 +133,20 @@ fn the_json_of_a_run_has_the_names_that_scripts_use() {
     book.observe(&run, 1, started(4));
     let json = crate::rpc::to_json("relatch.v1.Run", &told(&book, &run));
     for name in [
-        "runId", "requestId", "target", "status", "disposition", "quarantined", "reasons", "term", "node",
-        "guard", "baseline", "observed", "verification", "events",
+        "runId",
+        "requestId",
+        "target",
+        "status",
+        "disposition",
+        "quarantined",
+        "reasons",
+        "term",
+        "node",
+        "guard",
+        "baseline",
+        "observed",
+        "verification",
+        "events",
     ] {
         assert!(json.get(name).is_some(), "{name} is missing in {json:#}");
     }

@@ -16,7 +16,11 @@ async fn watch(served: &Served, run_id: &str, after_index: u64) -> Streaming<Wat
 }
 
 async fn next(stream: &mut Streaming<WatchRunsResponse>) -> WatchRunsResponse {
-    timeout(SOON, stream.message()).await.expect("a change is told in time").unwrap().expect("the stream goes on")
+    timeout(SOON, stream.message())
+        .await
+        .expect("a change is told in time")
+        .unwrap()
+        .expect("the stream goes on")
 }
 
 /// Reads until a change at `index`; the index of every change before it rises.
@@ -44,10 +48,8 @@ async fn a_watch_from_the_start_tells_the_runs_as_they_are_and_then_each_change(
         .filter_map(|change| change.run.as_ref().map(|run| (run.run_id.clone(), run.status())))
         .collect();
     // By their newest change: the second run was opened before the first lost its reply.
-    let expected = [
-        (second.id.to_string(), RunStatus::Interlocked),
-        (first.id.to_string(), RunStatus::Unresolved),
-    ];
+    let expected =
+        [(second.id.to_string(), RunStatus::Interlocked), (first.id.to_string(), RunStatus::Unresolved)];
     assert_eq!(runs, expected);
 
     served.book.observe(&first, 1, started(4));

@@ -17,7 +17,7 @@ const PAGE: u32 = 1_000;
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct List {
     /// Only runs of this target, in its canonical spelling
-    #[arg(long)]
+    #[arg(long, value_parser = Target::parse)]
     target: Option<Target>,
     /// Only runs in this status; several are separated by commas
     #[arg(long, value_enum, value_delimiter = ',', ignore_case = true)]
@@ -86,7 +86,11 @@ fn table(runs: &[Run]) -> String {
         table.row([
             run.run_id.clone(),
             run.target.clone(),
-            if run.quarantined { format!("{} (quarantined)", view::status(run)) } else { view::status(run).into() },
+            if run.quarantined {
+                format!("{} (quarantined)", view::status(run))
+            } else {
+                view::status(run).into()
+            },
             view::verification(run).to_owned(),
             view::time(run.decided_at.as_ref()),
             why(run),
@@ -115,7 +119,8 @@ mod tests {
 
     #[test]
     fn a_status_is_typed_without_its_prefix_and_in_any_case() {
-        let typed = |text: &str| Alone::try_parse_from(["list", "--status", text]).map(|alone| alone.list.status);
+        let typed =
+            |text: &str| Alone::try_parse_from(["list", "--status", text]).map(|alone| alone.list.status);
         let expected = [StatusWord(RunStatus::NotApplied), StatusWord(RunStatus::Unresolved)];
         assert_eq!(typed("not_applied,UNRESOLVED").unwrap(), expected);
         assert_eq!(typed("RUN_STATUS_NOT_APPLIED,unresolved").unwrap(), expected);

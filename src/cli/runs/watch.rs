@@ -44,6 +44,10 @@ fn line(run: &Run) -> String {
     let at = run.events.last().and_then(|event| event.time.as_ref());
     let detail = run.events.last().map(|event| event.detail.as_str()).unwrap_or_default();
     let verification = view::verification(run);
-    let words = if verification.is_empty() { view::status(run).into() } else { format!("{} {verification}", view::status(run)) };
+    let words = if verification.is_empty() {
+        view::status(run).into()
+    } else {
+        format!("{} {verification}", view::status(run))
+    };
     plain(&format!("{}  {}  {}  {words:<12}  {detail}", view::time(at), run.run_id, run.target)) + "\n"
 }
