@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Response, Status};
+use tonic::{Code, ConnectError, Response, Status};
 
 use super::address::Address;
 use super::output::Output;
@@ -38,21 +38,23 @@ pub(super) enum CallError {
     Nobody {
         /// What each node said, or why it could not be reached.
         tried: String,
-        /// True if no node could even be connected to.
+        /// True if no node could ever be connected to: nothing was asked of any.
         all_unreachable: bool,
     },
 }
 
 impl CallError {
-    /// Adds what to do next, for a call that changes nothing.
+    /// Adds what to do next, where nothing was asked of any node, or nothing that changes anything.
     pub(super) fn advise(self) -> anyhow::Error {
-        match &self {
+        match self {
             Self::Answered(_) => self.into(),
-            Self::Nobody { all_unreachable: true, .. } => anyhow::Error::from(self).context(
-                "no node could be reached; start one with `relatch dev`, or name it with --addr or RELATCH_ADDR",
+            Self::Nobody { tried, all_unreachable: true } => anyhow::anyhow!(
+                "{tried}; no node could be reached: start one with `relatch dev`, or name it with --addr or \
+                 RELATCH_ADDR"
             ),
-            Self::Nobody { .. } => anyhow::Error::from(self)
-                .context("no node could answer; try again in a moment, or look at the log of the nodes"),
+            Self::Nobody { tried, all_unreachable: false } => {
+                anyhow::anyhow!("{tried}; no node could answer: try again in a moment, or look at their logs")
+            }
         }
     }
 }
@@ -112,9 +114,9 @@ impl Nodes {
     ) -> Result<T, CallError> {
         let begun = Instant::now();
         let mut pause = PAUSE_FIRST;
+        let mut all_unreachable = true;
         loop {
             let mut tried = Vec::new();
-            let mut all_unreachable = true;
             for step in 0..self.nodes.len() {
                 let at = (self.first + step) % self.nodes.len();
                 let node = &self.nodes[at];
@@ -155,7 +157,14 @@ pub(super) fn may_be_repeated(status: &Status) -> bool {
 
 /// True if there was no connection, so that nothing can have arrived.
 fn is_unreachable(status: &Status) -> bool {
-    status.code() == Code::Unavailable && status.source().is_some()
+    let mut next = status.source();
+    while let Some(cause) = next {
+        if cause.is::<ConnectError>() {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
 }
 
 /// What a status says, with the causes of an error on the way.

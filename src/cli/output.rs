@@ -20,11 +20,18 @@ pub(super) enum Format {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Output {
     format: Format,
+    /// Messages are not printed.
+    mute: bool,
 }
 
 impl Output {
     pub(super) fn new(format: Format) -> Self {
-        Self { format }
+        Self { format, mute: false }
+    }
+
+    /// The same without messages: for who tells the story in other words.
+    pub(super) fn muted(self) -> Self {
+        Self { mute: true, ..self }
     }
 
     pub(super) fn is_json(self) -> bool {
@@ -65,8 +72,10 @@ impl Output {
     }
 
     /// A message for people, on stderr. Where even that is closed, nobody is left to tell.
-    #[allow(clippy::unused_self, reason = "all output goes through one hand")]
     pub(super) fn note(self, message: impl AsRef<str>) {
+        if self.mute {
+            return;
+        }
         let _ = writeln!(io::stderr().lock(), "{}", message.as_ref());
     }
 }

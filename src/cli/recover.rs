@@ -26,6 +26,7 @@ use crate::rpc::v1;
 #[derive(Debug, clap::Args)]
 pub(super) struct Recover {
     /// host/container-name, or host/project/service[/N] for a Compose container
+    #[arg(value_parser = Target::parse)]
     target: Target,
     /// Why, for people and for the record
     #[arg(long, value_name = "TEXT")]
@@ -122,12 +123,12 @@ impl Recover {
 
 /// Says under which id the request can be sent again, where it is not known what became of it.
 fn not_decided(error: CallError, id: &RequestId) -> anyhow::Error {
-    match &error {
-        CallError::Answered(_) => error.into(),
-        CallError::Nobody { .. } => anyhow::Error::from(error).context(format!(
-            "it is not known whether the request was decided; the same command with --request-id {id} finds \
-             out, and asks for nothing twice"
-        )),
+    match error {
+        CallError::Nobody { tried, all_unreachable: false } => anyhow::anyhow!(
+            "{tried}; it is not known whether the request was decided: the same command with --request-id {id} \
+             finds out, and asks for nothing twice"
+        ),
+        error => error.advise(),
     }
 }
 

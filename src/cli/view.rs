@@ -175,8 +175,8 @@ mod tests {
     fn an_uncertain_run_says_why_since_when_and_what_would_end_it() {
         let text = run(&uncertain());
         for expected in [
-            "status      UNRESOLVED (uncertain: no claim is made about the effect)\n",
-            "guard       agent\n",
+            "status   UNRESOLVED (uncertain: no claim is made about the effect)\n",
+            "guard    agent\n",
             "reply-lost: connection reset\n",
             "  since      2024-05-01T10:20:31Z\n",
             "  ends when  a later StartedAt shows the effect, in 1m30s at most\n",

@@ -74,7 +74,7 @@ async fn with_engine(
         request_id: "demo-1".into(),
         ..RequestRecoveryRequest::default()
     };
-    let quiet = Output::new(Format::Json);
+    let quiet = Output::new(Format::Json).muted();
     let mut nodes = Nodes::new(vec![addr.parse().map_err(anyhow::Error::msg)?])?;
     timeline.say(
         Who::You,

@@ -17,7 +17,7 @@ const PAGE: u32 = 1_000;
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct List {
     /// Only runs of this target, in its canonical spelling
-    #[arg(long)]
+    #[arg(long, value_parser = Target::parse)]
     target: Option<Target>,
     /// Only runs in this status; several are separated by commas
     #[arg(long, value_enum, value_delimiter = ',', ignore_case = true)]
