@@ -21,9 +21,10 @@ case "$group" in
     ;;
 esac
 
-case "$group" in
-  '' | engine) scripts/setup.sh test ;;
-esac
+# Docker is asked for only where a test starts one.
+if grep -rqs 'support::dockerd' "tests/$group"; then
+  scripts/setup.sh test
+fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -33,7 +34,7 @@ scripts/cargo.sh test --features failpoints --no-fail-fast "${which[@]}" 2>&1 | 
 # cargo names each group before it runs it ("Running tests/engine/main.rs (...)"), and the group ends with its counts.
 awk '
   { gsub(/\033\[[0-9;]*m/, "") }
-  /^ *Running tests\// { split($2, part, "/"); name = part[2] }
+  /^ *Running .*tests\/[a-z_]+\/main\.rs/ { match($0, /tests\/[a-z_]+\/main/); name = substr($0, RSTART + 6, RLENGTH - 11) }
   /^ *Running unittests/ { name = "unit" }
   /^ *Doc-tests/ { name = "doc" }
   /^test result:/ {

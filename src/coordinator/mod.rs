@@ -1,14 +1,164 @@
 //! The leader's work: resolve a request to one container, have it decided, drive what was decided, and
 //! settle it by evidence.
 //!
-//! **Runs are driven from applied state, not from the request that opened them.** A request only proposes;
-//! the [`supervisor`](self) sees an open interlock in the applied ledger and drives it. One that this
-//! process did not propose, or gave up on, is never dispatched: it is revoked at its dispatcher, and what
-//! the journal says settles it or leaves it to observation.
+//! **Runs are driven from applied state, not from the request that opened them.** A request only proposes
+//! (`admit.rs`); the supervisor (`supervisor.rs`) sees an open interlock in the applied ledger and drives it
+//! (`drive.rs`). One that this process did not propose in this term, or gave up on, is never dispatched: it
+//! is revoked at its dispatcher, and what the journal says settles it or leaves it to observation.
 
+mod admit;
+mod drive;
+mod facts;
+mod grace;
+mod look;
 mod request;
+mod resolve;
+mod send;
+mod shared;
+mod supervisor;
+mod take_over;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::consensus::Consensus;
+use crate::env::{Clock, Randomness};
+use crate::ledger::{Ledger, Proposer};
+use crate::model::{ClusterTime, Holes, HostName, LogIndex, Term};
 
 pub use request::{Answer, RecoveryRequest, RequestError};
+pub use shared::HostLink;
 
-mod stand_in;
-pub use stand_in::Coordinator;
+/// What a coordinator is made of.
+pub struct Parts {
+    /// The agreed ledger.
+    pub consensus: Consensus,
+    /// The hosts that this node can reach.
+    pub hosts: BTreeMap<HostName, HostLink>,
+    /// This node, in this life.
+    pub proposer: Proposer,
+    /// The machine's clocks.
+    pub clock: Arc<dyn Clock>,
+    /// For run ids.
+    pub randomness: Arc<dyn Randomness>,
+    /// This machine's host name: inside a container, by default the beginning of that container's id.
+    pub hostname: String,
+    /// The guards that a test took out.
+    pub holes: Holes,
+}
+
+/// The coordinator of this node. A cheap handle.
+#[derive(Clone)]
+pub struct Coordinator {
+    shared: Arc<shared::Shared>,
+    ready: watch::Receiver<bool>,
+}
+
+/// The coordinator's task. Whoever started it awaits its end.
+#[must_use = "the coordinator's task ends in order only if it is shut down"]
+pub struct Supervision {
+    stop: watch::Sender<bool>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Supervision {
+    /// Stops driving. What is open stays open, and is replayed at the next start.
+    pub async fn shutdown(self) {
+        self.stop.send_replace(true);
+        for task in self.tasks {
+            // A panic aborts the process before this could see it.
+            let _ended = task.await;
+        }
+    }
+}
+
+impl Coordinator {
+    /// Begins to supervise.
+    pub fn start(parts: Parts) -> (Self, Supervision) {
+        let (admitting, mut admits) = watch::channel(None::<Term>);
+        let shared = Arc::new(shared::Shared {
+            consensus: parts.consensus,
+            hosts: parts.hosts,
+            proposer: parts.proposer,
+            clock: parts.clock,
+            randomness: parts.randomness,
+            hostname: parts.hostname,
+            holes: parts.holes,
+            pledges: shared::Pledges::default(),
+            admitting,
+        });
+        let (stop, stopped) = watch::channel(false);
+        let (readiness, ready) = watch::channel(false);
+        let supervisor = tokio::spawn(supervisor::supervise(Arc::clone(&shared), stopped.clone()));
+        let mut stopping = stopped;
+        let announcer = tokio::spawn(async move {
+            loop {
+                let now = admits.borrow_and_update().is_some();
+                readiness.send_if_modified(|known| std::mem::replace(known, now) != now);
+                tokio::select! {
+                    changed = admits.changed() => if changed.is_err() { return },
+                    _ = stopping.wait_for(|stop| *stop) => { readiness.send_replace(false); return }
+                }
+            }
+        });
+        (Self { shared, ready }, Supervision { stop, tasks: [supervisor, announcer] })
+    }
+
+    /// Decides a request. It is decided even if the caller goes away meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`]; a refusal by the rules of admission is an answer instead.
+    pub async fn request(&self, request: RecoveryRequest) -> Result<Answer, RequestError> {
+        let term = self.admitting_term()?;
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move { admit::decide(&shared, term, request).await })
+            .await
+            .map_err(|error| RequestError::Unknown { detail: error.to_string() })?
+    }
+
+    /// Makes the reads that follow as new as anything that was answered before this call.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::Unavailable`] if this node does not lead.
+    pub async fn linearizable(&self) -> Result<(), RequestError> {
+        let term = (*self.shared.consensus.leadership().borrow()).ok_or_else(no_leader)?;
+        admit::confirm(&self.shared, term).await
+    }
+
+    /// Reads the applied ledger of this node. Short: apply waits meanwhile.
+    pub fn read<T>(&self, f: impl FnOnce(&Ledger) -> T) -> T {
+        self.shared.consensus.read(f)
+    }
+
+    /// The cluster clock, as this node reckons it now.
+    #[must_use]
+    pub fn cluster_time(&self) -> ClusterTime {
+        self.shared.consensus.cluster_time()
+    }
+
+    /// Moves whenever an entry was applied.
+    #[must_use]
+    pub fn applied(&self) -> watch::Receiver<LogIndex> {
+        self.shared.consensus.applied()
+    }
+
+    /// True while this node admits requests: it leads, has applied an entry of its term, and has replayed.
+    #[must_use]
+    pub fn ready(&self) -> watch::Receiver<bool> {
+        self.ready.clone()
+    }
+
+    fn admitting_term(&self) -> Result<Term, RequestError> {
+        (*self.shared.admitting.borrow()).ok_or_else(no_leader)
+    }
+}
+
+fn no_leader() -> RequestError {
+    RequestError::Unavailable { detail: "this node does not lead, or has not replayed yet".to_owned() }
+}

@@ -53,7 +53,9 @@ pub enum RequestError {
         detail: String,
     },
     /// It is not known whether the request was decided. The same request with the same id finds out.
-    #[error("not known whether it was decided: {detail}; send the same request with the same request_id again")]
+    #[error(
+        "not known whether it was decided: {detail}; send the same request with the same request_id again"
+    )]
     Unknown {
         /// Why.
         detail: String,

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
+use bollard::models::LocalNodeState;
 
 use super::endpoint::Endpoint;
 use super::error::EngineError;
-use super::session::{Look, Session, over_one_connection};
+use super::session::{Look, Session, Wire};
+use super::transport::carry;
 use super::version::ApiVersion;
 use crate::model::{EngineId, Holes};
 
@@ -55,26 +56,6 @@ pub struct EngineInfo {
     pub is_swarm_node: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct RawInfo {
-    #[serde(rename = "ID", default)]
-    id: Option<String>,
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    server_version: Option<String>,
-    #[serde(default)]
-    swarm: Option<RawSwarm>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct RawSwarm {
-    #[serde(default)]
-    local_node_state: Option<String>,
-}
-
 impl Engine {
     /// An engine at that endpoint. Nothing is asked or opened yet.
     #[must_use]
@@ -110,21 +91,26 @@ impl Engine {
     ///
     /// [`EngineError`]; one that is too old, or no engine at all, is told apart from one that is out of reach.
     pub async fn identify(&self) -> Result<EngineInfo, EngineError> {
-        self.look("identifying the engine".to_owned(), self.0.limits.inspect_ms, |mut session| async move {
-            let info: RawInfo = session.get_json("/info").await?;
+        self.look("identifying the engine".to_owned(), self.0.limits.inspect_ms, |session| async move {
+            let info = session.docker.info().await.map_err(|error| session.failed(&error))?;
+            let swarm = info.swarm.and_then(|swarm| swarm.local_node_state);
             Ok(EngineInfo {
                 engine_id: engine_id(&session, info.id)?,
                 name: info.name.unwrap_or_default(),
                 server_version: info.server_version.unwrap_or_default(),
                 api_version: session.version(),
                 is_podman: session.is_podman(),
-                is_swarm_node: info.swarm.and_then(|s| s.local_node_state).is_some_and(|s| s == "active"),
+                is_swarm_node: swarm == Some(LocalNodeState::ACTIVE),
             })
         })
         .await
     }
 
-    /// One look: one connection, `work` over it, one limit over both.
+    /// One look: opens one connection, agrees on the API version, and lets `work` ask over it; then drops it.
+    /// One limit is over all of that.
+    ///
+    /// If the connection ends in the middle, that is an error: what was asked on one engine is never completed
+    /// by what may be another.
     pub(super) async fn look<T, F>(
         &self,
         doing: String,
@@ -135,13 +121,18 @@ impl Engine {
         F: Future<Output = Result<T, EngineError>>,
     {
         let look = Look { doing, connect_ms: self.0.limits.connect_ms, limit_ms };
-        over_one_connection(&self.0.endpoint, look, work).await
+        let whole = async {
+            let (wire, connection) = Wire::open(&self.0.endpoint, &look).await?;
+            let asked = async { work(Session::agree(wire, look.of(&self.0.endpoint)).await?).await };
+            carry(&mut Some(connection), asked).await
+        };
+        look.within_limit(&self.0.endpoint, whole).await
     }
 }
 
 /// Asks for the engine id over the connection of a look.
-pub(super) async fn ask_engine_id(session: &mut Session) -> Result<EngineId, EngineError> {
-    let info: RawInfo = session.get_json("/info").await?;
+pub(super) async fn ask_engine_id(session: &Session) -> Result<EngineId, EngineError> {
+    let info = session.docker.info().await.map_err(|error| session.failed(&error))?;
     engine_id(session, info.id)
 }
 

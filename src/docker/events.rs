@@ -3,22 +3,23 @@
 //! A stream may die without a word when the engine restarts, and the engine keeps only the last 256 events
 //! (docker-archive/classicswarm#2237, luc-ass/docker-telegram-notifier#142): whoever polls besides loses
 //! nothing but time.
+//!
+//! The lines are split here: bollard's decoder keeps an unfinished line without bound, and drops every event
+//! that came together with a line which it cannot read.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
+use bollard::models::EventMessage;
 use bytes::{Bytes, BytesMut};
 use futures::Stream;
 use http::StatusCode;
 use hyper::body::{Body, Incoming};
-use serde::Deserialize;
-use tokio::time::timeout;
 
 use super::engine::Engine;
 use super::error::EngineError;
 use super::reply::harmless;
-use super::session::{Carried, Look, Session, open, query_value};
+use super::session::{Carried, Look, Session, Wire};
 use super::transport::carry;
 use crate::model::ContainerId;
 
@@ -31,8 +32,9 @@ pub struct EventHint {
     pub action: String,
 }
 
-/// The hints of one engine, over one connection. It ends when that connection does, for whatever reason; a
-/// new one is the caller's to ask for.
+/// The hints of one engine, over one connection. It ends when that connection does, for whatever reason (the
+/// bound on what is read over one connection is one, after tens of thousands of events); a new one is the
+/// caller's to ask for.
 pub struct EventHints {
     connection: Option<Carried>,
     body: Incoming,
@@ -43,22 +45,9 @@ pub struct EventHints {
 /// The longest event that is read; longer ones end the stream.
 const EVENT_BYTES: usize = 1024 * 1024;
 
-/// What makes a look worth while.
-const FILTERS: &str = r#"{"type":["container"],"event":["start","die","health_status","destroy","rename"]}"#;
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct RawEvent {
-    #[serde(default)]
-    action: String,
-    actor: RawActor,
-}
-
-#[derive(Deserialize)]
-struct RawActor {
-    #[serde(rename = "ID")]
-    id: String,
-}
+/// What makes a look worth while: `{"type":["container"],"event":["start","die",…]}`.
+const PATH: &str = "/events?filters=%7B%22type%22%3A%5B%22container%22%5D%2C%22event%22%3A%5B%22start%22%2C\
+                    %22die%22%2C%22health_status%22%2C%22destroy%22%2C%22rename%22%5D%7D";
 
 impl Engine {
     /// Asks the engine for its events from now on. The inspect limit covers the time until it agrees; the
@@ -72,11 +61,11 @@ impl Engine {
         let doing = "listening to events".to_owned();
         let look = Look { doing, connect_ms: limits.connect_ms, limit_ms: limits.inspect_ms };
         let agreed = async {
-            let (sender, connection) = open(self.endpoint(), &look).await?;
+            let (wire, connection) = Wire::open(self.endpoint(), &look).await?;
             let mut connection = Some(connection);
             let asked = async {
-                let mut session = Session::agree(sender, look.of(self.endpoint())).await?;
-                let response = session.stream(&format!("/events?filters={}", query_value(FILTERS))).await?;
+                let session = Session::agree(wire, look.of(self.endpoint())).await?;
+                let response = session.get(PATH).await?;
                 if response.status() != StatusCode::OK {
                     return Err(session.unreadable(format!("status {}", response.status().as_u16())));
                 }
@@ -85,9 +74,7 @@ impl Engine {
             let (session, body) = carry(&mut connection, asked).await?;
             Ok(EventHints { connection, body, unread: BytesMut::new(), _session: session })
         };
-        timeout(Duration::from_millis(look.limit_ms), agreed).await.unwrap_or_else(|_| {
-            Err(EngineError::TimedOut { doing: look.of(self.endpoint()), limit_ms: look.limit_ms })
-        })
+        look.within_limit(self.endpoint(), agreed).await
     }
 }
 
@@ -133,7 +120,7 @@ impl Stream for EventHints {
 }
 
 fn hint(line: &Bytes) -> Option<EventHint> {
-    let event: RawEvent = serde_json::from_slice(line).ok()?;
-    let container_id = ContainerId::new(event.actor.id).ok()?;
-    Some(EventHint { container_id, action: harmless(&event.action, 128) })
+    let event: EventMessage = serde_json::from_slice(line).ok()?;
+    let container_id = ContainerId::new(event.actor?.id?).ok()?;
+    Some(EventHint { container_id, action: harmless(&event.action.unwrap_or_default(), 128) })
 }

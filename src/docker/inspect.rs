@@ -3,17 +3,16 @@
 //! The engine id and the container are read over one connection (DESIGN §2, *incarnation*): the socket may be
 //! replaced by another engine's between two connections, never within one.
 //!
-//! Only the fields that are used are read, and a word that is not known is kept apart instead of failing the
-//! whole look: an engine that learned a new state must not make all its containers unreadable.
+//! A word that the library does not know, for a state say, fails the whole look: the container is unreadable,
+//! which is uncertain, and never taken for something that it is not.
 
 use std::collections::BTreeMap;
 
-use http::StatusCode;
-use serde::{Deserialize, Deserializer};
+use bollard::models::{ContainerInspectResponse, HealthConfig};
 
 use super::engine::{Engine, ask_engine_id};
 use super::error::EngineError;
-use super::reply::{harmless, message_of};
+use super::reply::harmless;
 use super::session::Session;
 use super::time::parse_started_at;
 use crate::model::{
@@ -59,15 +58,19 @@ impl Engine {
     pub async fn inspect(&self, id_or_name: &str) -> Result<Inspection, EngineError> {
         let reference = checked_reference(id_or_name)?;
         let doing = format!("inspecting container {reference}");
-        self.look(doing, self.limits().inspect_ms, |mut session| async move {
-            let engine_id = ask_engine_id(&mut session).await?;
-            let answer = session.get(&format!("/containers/{reference}/json")).await?;
-            if answer.status == StatusCode::NOT_FOUND && answer.proof() == EngineProof::Proven {
-                let message = message_of(&answer.body);
-                return Err(EngineError::NoSuchContainer { engine_id, reference, message });
+        self.look(doing, self.limits().inspect_ms, |session| async move {
+            let engine_id = ask_engine_id(&session).await?;
+            match session.docker.inspect_container(&reference, None).await {
+                Ok(shown) => inspection(shown, &session, engine_id),
+                Err(error) => Err(match session.failed(&error) {
+                    EngineError::Status { status: 404, message, .. }
+                        if session.proof() == EngineProof::Proven =>
+                    {
+                        EngineError::NoSuchContainer { engine_id, reference, message }
+                    }
+                    other => other,
+                }),
             }
-            let raw: RawContainer = session.json(&answer)?;
-            raw.inspection(&session, engine_id)
         })
         .await
     }
@@ -102,106 +105,54 @@ fn checked_reference(text: &str) -> Result<String, EngineError> {
     if valid { Ok(text.to_owned()) } else { Err(EngineError::InvalidReference(harmless(text, 128))) }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct RawContainer {
-    id: String,
-    #[serde(default)]
-    name: String,
-    state: RawState,
-    config: RawConfig,
+fn inspection(
+    shown: ContainerInspectResponse,
+    session: &Session,
+    engine_id: EngineId,
+) -> Result<Inspection, EngineError> {
+    let (Some(state), Some(config)) = (shown.state, shown.config) else {
+        return Err(session.unreadable("it shows no container"));
+    };
+    let container_id = ContainerId::new(shown.id.unwrap_or_default())
+        .map_err(|error| session.unreadable(error.to_string()))?;
+    let health = state.health.and_then(|health| health.status);
+    let labels: BTreeMap<_, _> = config.labels.unwrap_or_default().into_iter().collect();
+    Ok(Inspection {
+        sighting: Sighting {
+            engine_id,
+            container_id,
+            name: shown.name.unwrap_or_default().trim_start_matches('/').to_owned(),
+            // The library keeps both as the engine wrote them, to the nanosecond.
+            started_at: parse_started_at(&state.started_at.unwrap_or_default()),
+            finished_at: parse_started_at(&state.finished_at.unwrap_or_default()).instant(),
+            state: state.status.map_or(ContainerState::Unknown, |word| container_state(word.as_ref())),
+            health: health.map_or(Health::None, |word| health_word(word.as_ref())),
+        },
+        is_swarm_task: labels.contains_key(SWARM_TASK_LABEL),
+        labels,
+        health_check: config.healthcheck.and_then(health_check),
+        stop_timeout_s: config.stop_timeout,
+        pid: state.pid.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0),
+        hostname: config.hostname.unwrap_or_default(),
+    })
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct RawState {
-    #[serde(default, deserialize_with = "null_as_default")]
-    status: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    started_at: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    finished_at: String,
-    #[serde(default)]
-    pid: Option<i64>,
-    #[serde(default)]
-    health: Option<RawHealth>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct RawHealth {
-    #[serde(default, deserialize_with = "null_as_default")]
-    status: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct RawConfig {
-    #[serde(default, deserialize_with = "null_as_default")]
-    hostname: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    labels: BTreeMap<String, String>,
-    #[serde(default)]
-    stop_timeout: Option<i64>,
-    #[serde(default)]
-    healthcheck: Option<RawHealthCheck>,
-}
-
-/// Times in nanoseconds; 0 stands for the default.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct RawHealthCheck {
-    #[serde(default, deserialize_with = "null_as_default")]
-    test: Vec<String>,
-    #[serde(default, deserialize_with = "null_as_default")]
-    interval: i64,
-    #[serde(default, deserialize_with = "null_as_default")]
-    timeout: i64,
-    #[serde(default, deserialize_with = "null_as_default")]
-    start_period: i64,
-}
-
-impl RawContainer {
-    fn inspection(self, session: &Session, engine_id: EngineId) -> Result<Inspection, EngineError> {
-        let container_id =
-            ContainerId::new(self.id).map_err(|error| session.unreadable(error.to_string()))?;
-        Ok(Inspection {
-            sighting: Sighting {
-                engine_id,
-                container_id,
-                name: self.name.trim_start_matches('/').to_owned(),
-                started_at: parse_started_at(&self.state.started_at),
-                finished_at: parse_started_at(&self.state.finished_at).instant(),
-                state: container_state(&self.state.status),
-                health: self.state.health.map_or(Health::None, |health| health_word(&health.status)),
-            },
-            is_swarm_task: self.config.labels.contains_key(SWARM_TASK_LABEL),
-            labels: self.config.labels,
-            health_check: self.config.healthcheck.and_then(RawHealthCheck::times),
-            stop_timeout_s: self.config.stop_timeout,
-            pid: self.state.pid.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0),
-            hostname: self.config.hostname,
-        })
+/// Its times are in nanoseconds; 0 stands for the default.
+fn health_check(shown: HealthConfig) -> Option<HealthCheck> {
+    // An empty test means none was set; `NONE` takes out the one of the image.
+    let kind = shown.test?.into_iter().next()?;
+    if kind == "NONE" || kind.is_empty() {
+        return None;
     }
-}
-
-impl RawHealthCheck {
-    fn times(self) -> Option<HealthCheck> {
-        // An empty test means none was set; `NONE` takes out the one of the image.
-        let kind = self.test.first().map(String::as_str)?;
-        if kind == "NONE" || kind.is_empty() {
-            return None;
-        }
-        let ms = |nanos: i64, default_ms| match u64::try_from(nanos) {
-            Ok(nanos) if nanos > 0 => nanos.div_ceil(1_000_000),
-            _ => default_ms,
-        };
-        Some(HealthCheck {
-            interval_ms: ms(self.interval, DEFAULT_INTERVAL_MS),
-            timeout_ms: ms(self.timeout, DEFAULT_TIMEOUT_MS),
-            start_period_ms: ms(self.start_period, 0),
-        })
-    }
+    let ms = |nanos: Option<i64>, default_ms| match u64::try_from(nanos.unwrap_or(0)) {
+        Ok(nanos) if nanos > 0 => nanos.div_ceil(1_000_000),
+        _ => default_ms,
+    };
+    Some(HealthCheck {
+        interval_ms: ms(shown.interval, DEFAULT_INTERVAL_MS),
+        timeout_ms: ms(shown.timeout, DEFAULT_TIMEOUT_MS),
+        start_period_ms: ms(shown.start_period, 0),
+    })
 }
 
 /// The engine's word for a state.
@@ -226,15 +177,6 @@ fn health_word(word: &str) -> Health {
         "unhealthy" => Health::Unhealthy,
         _ => Health::None,
     }
-}
-
-/// Go writes `null` for an empty map or list.
-pub(super) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 #[cfg(test)]

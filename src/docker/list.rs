@@ -1,14 +1,14 @@
 //! Which containers an engine has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use serde::Deserialize;
+use bollard::models::ContainerSummary as Shown;
+use bollard::query_parameters::{ListContainersOptions, ListContainersOptionsBuilder};
 
 use super::engine::Engine;
 use super::error::EngineError;
-use super::inspect::{container_state, null_as_default};
-use super::session::query_value;
-use crate::model::{ContainerId, ContainerState};
+use super::inspect::container_state;
+use crate::model::{ContainerId, ContainerState, InvalidId};
 
 /// Which containers to list. The default lists all of them, running or not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,18 +32,6 @@ pub struct ContainerSummary {
     pub state: ContainerState,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct RawSummary {
-    id: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    names: Vec<String>,
-    #[serde(default, deserialize_with = "null_as_default")]
-    labels: BTreeMap<String, String>,
-    #[serde(default, deserialize_with = "null_as_default")]
-    state: String,
-}
-
 impl Engine {
     /// Lists containers, over one connection, within the list limit.
     ///
@@ -51,39 +39,35 @@ impl Engine {
     ///
     /// [`EngineError`]. A list is whole or an error, never a part.
     pub async fn list(&self, filter: &ListFilter) -> Result<Vec<ContainerSummary>, EngineError> {
-        let path = filter.path();
-        self.look("listing containers".to_owned(), self.limits().list_ms, |mut session| async move {
-            let raw: Vec<RawSummary> = session.get_json(&path).await?;
-            raw.into_iter()
-                .map(|raw| raw.summary().map_err(|error| session.unreadable(error.to_string())))
-                .collect()
+        let options = filter.options();
+        self.look("listing containers".to_owned(), self.limits().list_ms, |session| async move {
+            let listed = session.docker.list_containers(Some(options)).await;
+            let listed = listed.map_err(|error| session.failed(&error))?.into_iter().map(summary);
+            listed.collect::<Result<_, _>>().map_err(|error| session.unreadable(error.to_string()))
         })
         .await
     }
 }
 
 impl ListFilter {
-    fn path(&self) -> String {
-        let all = if self.running_only { "0" } else { "1" };
+    fn options(&self) -> ListContainersOptions {
+        let options = ListContainersOptionsBuilder::new().all(!self.running_only);
         if self.labels.is_empty() {
-            return format!("/containers/json?all={all}");
+            return options.build();
         }
-        let filters = serde_json::json!({ "label": self.labels }).to_string();
-        format!("/containers/json?all={all}&filters={}", query_value(&filters))
+        options.filters(&HashMap::from([("label", self.labels.clone())])).build()
     }
 }
 
-impl RawSummary {
-    fn summary(self) -> Result<ContainerSummary, crate::model::InvalidId> {
-        let own_name = |name: String| {
-            let name = name.strip_prefix('/').unwrap_or(&name);
-            (!name.is_empty() && !name.contains('/')).then(|| name.to_owned())
-        };
-        Ok(ContainerSummary {
-            id: ContainerId::new(self.id)?,
-            names: self.names.into_iter().filter_map(own_name).collect(),
-            labels: self.labels,
-            state: container_state(&self.state),
-        })
-    }
+fn summary(shown: Shown) -> Result<ContainerSummary, InvalidId> {
+    let own_name = |name: String| {
+        let name = name.strip_prefix('/').unwrap_or(&name);
+        (!name.is_empty() && !name.contains('/')).then(|| name.to_owned())
+    };
+    Ok(ContainerSummary {
+        id: ContainerId::new(shown.id.unwrap_or_default())?,
+        names: shown.names.unwrap_or_default().into_iter().filter_map(own_name).collect(),
+        labels: shown.labels.unwrap_or_default().into_iter().collect(),
+        state: shown.state.map_or(ContainerState::Unknown, |word| container_state(word.as_ref())),
+    })
 }

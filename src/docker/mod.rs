@@ -6,6 +6,8 @@
 //! - A **look** ([`Engine::identify`], [`Engine::list`], [`Engine::inspect`], [`Engine::observe`]) opens one
 //!   connection, asks all that it needs over that connection, and drops it. So the engine id and the
 //!   container of one [`Inspection`] come from one engine, even if the socket is replaced in between.
+//!   `bollard` words the requests and reads the replies, over that connection; only the lines of events are
+//!   read here (see `events`).
 //! - A **restart** goes out on a connection of its own ([`Engine::connect`], [`Connection::restart`]),
 //!   through a write gate. [`NeverWritten`] is the proof that no byte was written; only a closed
 //!   gate, or a connection that never was, can make one (invariant 4a).

@@ -1,27 +1,34 @@
 //! A look: one connection, a few requests over it, one time limit over all.
+//!
+//! `bollard` words the requests and reads the replies. What carries them is ours ([`Wire`]): one connection
+//! that nothing pools, retries or opens again, and whose reply heads are kept for whoever asks who answered.
 
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use bollard::errors::Error as LibraryError;
+use bollard::{API_DEFAULT_VERSION, BollardRequest, Docker};
 use bytes::Bytes;
 use http::header::HOST;
-use http::{HeaderMap, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Empty, Limited};
+use http::{HeaderMap, Request, Response};
+use http_body_util::Empty;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use serde::de::DeserializeOwned;
-use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use super::endpoint::Endpoint;
 use super::error::EngineError;
-use super::reply::{API_VERSION, engine_proof, harmless, is_podman, message_of, with_causes};
-use super::transport::{carry, connect};
+use super::reply::{API_VERSION, MESSAGE_BYTES, engine_proof, harmless, is_podman, with_causes};
+use super::transport::{Bounded, bounded, connect, is_too_long};
 use super::version::ApiVersion;
 use crate::model::EngineProof;
 
-/// The longest answer of an engine that is read. `/containers/json` of a thousand containers has about 2 MiB.
-const ANSWER_BYTES: usize = 32 * 1024 * 1024;
+/// How much is read over one connection. `/containers/json` of a thousand containers has about 2 MiB.
+const ANSWERS_BYTES: usize = 32 * 1024 * 1024;
+
+/// The library's own timer, in seconds, never rings: the look has its limit.
+const NEVER_S: u64 = u64::MAX;
 
 /// What is asked, of whom, and how long it may take.
 #[derive(Debug, Clone)]
@@ -34,57 +41,23 @@ pub(super) struct Look {
 }
 
 /// The connection of a look. It moves only while it is polled.
-pub(super) type Carried = http1::Connection<TokioIo<UnixStream>, Empty<Bytes>>;
+pub(super) type Carried = http1::Connection<TokioIo<Bounded>, Empty<Bytes>>;
 
 /// A connection to an engine on which the API version was agreed.
 pub(super) struct Session {
-    sender: SendRequest<Empty<Bytes>>,
+    /// The library's endpoints, all over this connection.
+    pub(super) docker: Docker,
+    wire: Arc<Wire>,
     doing: String,
-    version: ApiVersion,
-    is_podman: bool,
 }
 
-/// A whole reply.
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
-}
-
-/// Opens one connection, agrees on the API version, and lets `work` ask over it; then drops it.
-///
-/// If the connection ends in the middle, that is an error: what was asked on one engine is never completed
-/// by what may be another.
-pub(super) async fn over_one_connection<T, F>(
-    endpoint: &Endpoint,
-    look: Look,
-    work: impl FnOnce(Session) -> F,
-) -> Result<T, EngineError>
-where
-    F: Future<Output = Result<T, EngineError>>,
-{
-    let limit_ms = look.limit_ms;
-    let doing = look.of(endpoint);
-    let whole = async {
-        let (sender, connection) = open(endpoint, &look).await?;
-        let asked = async { work(Session::agree(sender, look.of(endpoint)).await?).await };
-        carry(&mut Some(connection), asked).await
-    };
-    match timeout(Duration::from_millis(limit_ms), whole).await {
-        Ok(result) => result,
-        Err(_) => Err(EngineError::TimedOut { doing, limit_ms }),
-    }
-}
-
-/// Opens one connection, and hands out what sends on it and what carries it.
-pub(super) async fn open(
-    endpoint: &Endpoint,
-    look: &Look,
-) -> Result<(SendRequest<Empty<Bytes>>, Carried), EngineError> {
-    let stream = connect(endpoint, look.connect_ms)
-        .await
-        .map_err(|detail| EngineError::Unreachable { detail: format!("{}: {detail}", look.doing) })?;
-    http1::handshake(TokioIo::new(stream)).await.map_err(|error| lost(&look.of(endpoint), &error))
+/// What sends over the connection of a look.
+pub(super) struct Wire {
+    sender: tokio::sync::Mutex<SendRequest<Empty<Bytes>>>,
+    /// Set once it is agreed.
+    version: OnceLock<ApiVersion>,
+    /// Of the latest reply; empty until it came.
+    headers: Mutex<HeaderMap>,
 }
 
 impl Look {
@@ -92,66 +65,120 @@ impl Look {
     pub(super) fn of(&self, endpoint: &Endpoint) -> String {
         format!("{} at {endpoint}", self.doing)
     }
+
+    /// The outcome of `whole`, or that it took too long.
+    pub(super) async fn within_limit<T>(
+        &self,
+        endpoint: &Endpoint,
+        whole: impl Future<Output = Result<T, EngineError>>,
+    ) -> Result<T, EngineError> {
+        timeout(Duration::from_millis(self.limit_ms), whole).await.unwrap_or_else(|_| {
+            Err(EngineError::TimedOut { doing: self.of(endpoint), limit_ms: self.limit_ms })
+        })
+    }
+}
+
+impl Wire {
+    /// Opens one connection, and hands out what sends on it and what carries it.
+    pub(super) async fn open(endpoint: &Endpoint, look: &Look) -> Result<(Arc<Self>, Carried), EngineError> {
+        let stream = connect(endpoint, look.connect_ms)
+            .await
+            .map_err(|detail| EngineError::Unreachable { detail: format!("{}: {detail}", look.doing) })?;
+        let (sender, connection) = http1::handshake(TokioIo::new(bounded(stream, ANSWERS_BYTES)))
+            .await
+            .map_err(|error| EngineError::Lost { doing: look.of(endpoint), detail: with_causes(&error) })?;
+        let sender = tokio::sync::Mutex::new(sender);
+        Ok((Arc::new(Self { sender, version: OnceLock::new(), headers: Mutex::default() }), connection))
+    }
+
+    /// Sends `GET` in the agreed version, and waits for the head of the reply. Nothing else than `GET` goes
+    /// out here, and never a body: a look changes nothing.
+    ///
+    /// The host is named because HTTP/1.1 demands one, and means nothing over a unix socket.
+    pub(super) async fn get(&self, path_and_query: &str) -> Result<Response<Incoming>, LibraryError> {
+        let path = match self.version.get() {
+            Some(version) => format!("/v{version}{path_and_query}"),
+            None => path_and_query.to_owned(),
+        };
+        let request = Request::get(path).header(HOST, "localhost").body(Empty::new())?;
+        let mut sender = self.sender.lock().await;
+        self.keep(HeaderMap::new());
+        sender.ready().await?;
+        let response = sender.send_request(request).await?;
+        self.keep(response.headers().clone());
+        Ok(response)
+    }
+
+    fn keep(&self, headers: HeaderMap) {
+        *self.headers.lock().unwrap_or_else(PoisonError::into_inner) = headers;
+    }
+
+    fn headers(&self) -> HeaderMap {
+        self.headers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Session {
     /// Agrees on the version by `GET /_ping`, which every engine answers without a version in its path. It is
     /// asked on each connection anew: a version kept from an earlier one goes stale when the engine is
     /// replaced by a newer one whose floor has risen.
-    pub(super) async fn agree(sender: SendRequest<Empty<Bytes>>, doing: String) -> Result<Self, EngineError> {
-        let mut session = Self { sender, doing, version: ApiVersion::OLDEST, is_podman: false };
-        let ping = session.ask("/_ping").await?;
-        if !ping.status.is_success() {
-            return Err(session.refused(&ping));
-        }
-        let named = ping.headers.get(API_VERSION).and_then(|value| value.to_str().ok());
+    ///
+    /// The library puts no version into its paths (`Url::join` takes it out again), so the wire does.
+    pub(super) async fn agree(wire: Arc<Wire>, doing: String) -> Result<Self, EngineError> {
+        let carrier = Arc::clone(&wire);
+        let transport = move |request: BollardRequest| {
+            let carrier = Arc::clone(&carrier);
+            async move { carrier.get(request.uri().path_and_query().map_or("/", |path| path.as_str())).await }
+        };
+        let address = Some("http://localhost");
+        let docker = Docker::connect_with_custom_transport(transport, address, NEVER_S, API_DEFAULT_VERSION)
+            .map_err(|error| EngineError::Unreadable { doing: doing.clone(), detail: error.to_string() })?;
+        let session = Self { docker, wire, doing };
+        session.docker.ping().await.map_err(|error| session.failed(&error))?;
+        let headers = session.wire.headers();
+        let named = headers.get(API_VERSION).and_then(|value| value.to_str().ok());
         let Some(newest) = named.and_then(ApiVersion::parse) else {
             return Err(EngineError::NotAnEngine { doing: session.doing });
         };
-        session.version = newest
+        let version = newest
             .negotiated()
             .ok_or_else(|| EngineError::TooOld { doing: session.doing.clone(), found: newest })?;
-        session.is_podman = is_podman(&ping.headers);
+        session.wire.version.get_or_init(|| version);
         Ok(session)
     }
 
     /// The version that was agreed on.
     pub(super) fn version(&self) -> ApiVersion {
-        self.version
+        self.wire.version.get().copied().unwrap_or(ApiVersion::OLDEST)
     }
 
-    /// True if Podman answered.
+    /// True if Podman wrote the latest reply.
     pub(super) fn is_podman(&self) -> bool {
-        self.is_podman
+        is_podman(&self.wire.headers())
     }
 
-    /// `GET` in the agreed version; whatever the status.
-    pub(super) async fn get(&mut self, path_and_query: &str) -> Result<Answer, EngineError> {
-        self.ask(&format!("/v{}{path_and_query}", self.version)).await
+    /// Whether an engine itself wrote the latest reply.
+    pub(super) fn proof(&self) -> EngineProof {
+        engine_proof(&self.wire.headers())
     }
 
-    /// `GET` in the agreed version, and its JSON.
-    pub(super) async fn get_json<T: DeserializeOwned>(
-        &mut self,
-        path_and_query: &str,
-    ) -> Result<T, EngineError> {
-        let answer = self.get(path_and_query).await?;
-        self.json(&answer)
+    /// `GET` in the agreed version, for a reply that is not for the library.
+    pub(super) async fn get(&self, path_and_query: &str) -> Result<Response<Incoming>, EngineError> {
+        self.wire.get(path_and_query).await.map_err(|error| self.failed(&error))
     }
 
-    /// The JSON of a good answer; any other status is an error.
-    pub(super) fn json<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, EngineError> {
-        if answer.status != StatusCode::OK {
-            return Err(self.refused(answer));
-        }
-        serde_json::from_slice(&answer.body).map_err(|error| self.unreadable(error.to_string()))
-    }
-
-    fn refused(&self, answer: &Answer) -> EngineError {
-        EngineError::Status {
-            doing: self.doing.clone(),
-            status: answer.status.as_u16(),
-            message: message_of(&answer.body),
+    /// Why the library has no answer.
+    pub(super) fn failed(&self, error: &LibraryError) -> EngineError {
+        match error {
+            LibraryError::DockerResponseServerError { status_code, message } => EngineError::Status {
+                doing: self.doing.clone(),
+                status: *status_code,
+                message: harmless(message.trim(), MESSAGE_BYTES),
+            },
+            LibraryError::HyperResponseError { err } if !is_too_long(err) => {
+                EngineError::Lost { doing: self.doing.clone(), detail: with_causes(error) }
+            }
+            _ => self.unreadable(with_causes(error)),
         }
     }
 
@@ -159,57 +186,4 @@ impl Session {
     pub(super) fn unreadable(&self, detail: impl Into<String>) -> EngineError {
         EngineError::Unreadable { doing: self.doing.clone(), detail: harmless(&detail.into(), 512) }
     }
-
-    async fn ask(&mut self, path_and_query: &str) -> Result<Answer, EngineError> {
-        let (head, body) = self.begin(path_and_query).await?.into_parts();
-        let body = Limited::new(body, ANSWER_BYTES).collect().await;
-        let body = body.map_err(|error| EngineError::Lost {
-            doing: self.doing.clone(),
-            detail: with_causes(error.as_ref()),
-        })?;
-        Ok(Answer { status: head.status, headers: head.headers, body: body.to_bytes() })
-    }
-}
-
-impl Session {
-    /// `GET` in the agreed version, for an answer that goes on and on.
-    pub(super) async fn stream(&mut self, path_and_query: &str) -> Result<Response<Incoming>, EngineError> {
-        self.begin(&format!("/v{}{path_and_query}", self.version)).await
-    }
-
-    async fn begin(&mut self, path_and_query: &str) -> Result<Response<Incoming>, EngineError> {
-        let request = get_request(path_and_query).map_err(|error| self.unreadable(error.to_string()))?;
-        self.sender.ready().await.map_err(|error| lost(&self.doing, &error))?;
-        self.sender.send_request(request).await.map_err(|error| lost(&self.doing, &error))
-    }
-}
-
-impl Answer {
-    /// Whether an engine itself wrote it.
-    pub(super) fn proof(&self) -> EngineProof {
-        engine_proof(&self.headers)
-    }
-}
-
-/// A `GET` request as it goes over a unix socket: the host is named because HTTP/1.1 demands one, and means
-/// nothing there.
-fn get_request(path_and_query: &str) -> Result<Request<Empty<Bytes>>, http::Error> {
-    Request::get(path_and_query).header(HOST, "localhost").body(Empty::new())
-}
-
-fn lost(doing: &str, error: &hyper::Error) -> EngineError {
-    EngineError::Lost { doing: doing.to_owned(), detail: with_causes(error) }
-}
-
-/// A text as the value of a query parameter (RFC 3986, section 2.1).
-pub(super) fn query_value(text: &str) -> String {
-    use std::fmt::Write as _;
-    text.bytes().fold(String::with_capacity(text.len() * 3), |mut encoded, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-        encoded
-    })
 }

@@ -1,12 +1,15 @@
-//! One fresh connection at a time, and how it is carried.
+//! One fresh connection at a time, how it is carried, and how much may come over it.
 
+use std::error::Error;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use tokio::io::{AsyncRead, Join, ReadBuf};
 use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
 use super::endpoint::Endpoint;
@@ -61,6 +64,44 @@ where
         }
     })
     .await
+}
+
+/// A stream from which so much is read and no more: then reading fails, as `FileTooLarge`.
+pub(super) type Bounded = Join<BoundedRead, OwnedWriteHalf>;
+
+/// The side of [`Bounded`] that is read.
+#[derive(Debug)]
+pub(super) struct BoundedRead {
+    stream: OwnedReadHalf,
+    left_bytes: usize,
+}
+
+/// Bounds what is read from a stream. One read goes beyond the bound before that is found out; hyper's are of
+/// less than 1 MiB.
+pub(super) fn bounded(stream: UnixStream, left_bytes: usize) -> Bounded {
+    let (stream, writer) = stream.into_split();
+    tokio::io::join(BoundedRead { stream, left_bytes }, writer)
+}
+
+impl AsyncRead for BoundedRead {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        let too_long = || io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than any that is read");
+        let read = buf.filled().len() - before;
+        self.left_bytes = self.left_bytes.checked_sub(read).ok_or_else(too_long)?;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// True if the bound of [`Bounded`] ended the connection.
+pub(super) fn is_too_long(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::FileTooLarge)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Admission: whether a request opens an interlock, attaches to an open one, or is refused (invariant 3).
 
 use super::apply::{Entry, Ledger};
-use super::attempts::AttemptKey;
+use super::attempts::attempt_keys;
 use super::command::{Baseline, Expectation, OpenInterlock, RefuseRequest, Request};
 use super::outcome::{Decision, DecisionKind, Outcome, Rejection};
 use super::reason::{Reason, ReasonCode};
@@ -263,15 +263,6 @@ impl Ledger {
             });
         }
     }
-}
-
-/// Both accounts that a container's attempts are charged to.
-pub(super) fn attempt_keys(target: &crate::model::Target, baseline: &Baseline) -> [AttemptKey; 2] {
-    let incarnation = &baseline.incarnation;
-    [
-        AttemptKey::Name { engine_id: incarnation.engine_id.clone(), name: target.path().to_owned() },
-        AttemptKey::Container(incarnation.container_id.clone()),
-    ]
 }
 
 /// True if the caller named no incarnation, or this one.

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::admission::attempt_keys;
-use super::attempts::{AttemptKey, Attempts, Refund};
+use super::attempts::{AttemptKey, Attempts, Refund, attempt_keys};
 use super::command::{BindHost, Command, Stamped};
 use super::index::Index;
 use super::limits::Limits;
-use super::outcome::{Applied, Outcome, Rejection};
+use super::outcome::{Outcome, Rejection};
 use super::record::{Change, Host, Key, Meta, Record, Remembered};
 use super::run::{Event, EventKind, Interlock, Moment, Run};
 use crate::model::{
@@ -58,6 +57,15 @@ pub enum LoadError {
         /// Of the data directory.
         expected: ClusterId,
     },
+}
+
+/// The answer of one entry, and what it changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// The answer to the proposer.
+    pub outcome: Outcome,
+    /// The records that are new, changed or gone; to be stored as one with the entry's position.
+    pub changes: Vec<Change>,
 }
 
 /// The entry that is being applied, as far as a decision may look at it.

@@ -5,9 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::command::Baseline;
 use super::limits::Limits;
 use super::reason::{Reason, ReasonCode};
-use crate::model::{ClusterTime, ContainerId, EngineId, RunId, WallTime};
+use crate::model::{ClusterTime, ContainerId, EngineId, RunId, Target, WallTime};
 
 /// What attempts are charged to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -53,6 +54,15 @@ pub(super) enum Refund {
     KeepPause,
     /// Both are given back.
     Whole,
+}
+
+/// Both accounts that a container's attempts are charged to.
+pub(super) fn attempt_keys(target: &Target, baseline: &Baseline) -> [AttemptKey; 2] {
+    let incarnation = &baseline.incarnation;
+    [
+        AttemptKey::Name { engine_id: incarnation.engine_id.clone(), name: target.path().to_owned() },
+        AttemptKey::Container(incarnation.container_id.clone()),
+    ]
 }
 
 impl Attempts {

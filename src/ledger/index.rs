@@ -9,9 +9,9 @@ use crate::model::{ContainerId, EngineId, LogIndex, RunId, Target};
 #[derive(Debug, Default, Clone)]
 pub(super) struct Index {
     /// The run that stands (open, or closed into quarantine) for a container.
-    by_container: BTreeMap<(EngineId, ContainerId), RunId>,
+    by_container: BTreeMap<(EngineId, ContainerId), Holder>,
     /// The run that stands for a target.
-    by_target: BTreeMap<Target, RunId>,
+    by_target: BTreeMap<Target, Holder>,
     /// Open runs.
     open: BTreeSet<RunId>,
     /// Applied runs whose recovery is still watched.
@@ -21,6 +21,9 @@ pub(super) struct Index {
     /// Runs by the index that made them.
     by_opening: BTreeMap<LogIndex, RunId>,
 }
+
+/// A run that holds a key, and the index that made it.
+type Holder = (LogIndex, RunId);
 
 impl Index {
     /// Takes note of a run as it is now. `before` is the index of its newest event as noted last.
@@ -43,16 +46,17 @@ impl Index {
         }
         let stands = run.is_open() || run.quarantine.is_some_and(|q| !q.ended);
         let container = (baseline.incarnation.engine_id.clone(), baseline.incarnation.container_id.clone());
-        hold(&mut self.by_container, container, &run.id, stands);
-        hold(&mut self.by_target, run.target.clone(), &run.id, stands);
+        let holder = (run.opened.index, run.id.clone());
+        hold(&mut self.by_container, container, &holder, stands);
+        hold(&mut self.by_target, run.target.clone(), &holder, stands);
     }
 
     pub(super) fn for_container(&self, engine_id: &EngineId, container_id: &ContainerId) -> Option<&RunId> {
-        self.by_container.get(&(engine_id.clone(), container_id.clone()))
+        self.by_container.get(&(engine_id.clone(), container_id.clone())).map(|(_, run)| run)
     }
 
     pub(super) fn for_target(&self, target: &Target) -> Option<&RunId> {
-        self.by_target.get(target)
+        self.by_target.get(target).map(|(_, run)| run)
     }
 
     pub(super) fn open(&self) -> impl Iterator<Item = &RunId> {
@@ -82,10 +86,16 @@ fn set(members: &mut BTreeSet<RunId>, run: &RunId, member: bool) {
 }
 
 /// The newest run that stands holds the key; one that no longer stands lets go of its own key only.
-fn hold<K: Ord>(holders: &mut BTreeMap<K, RunId>, key: K, run: &RunId, stands: bool) {
+///
+/// A quarantine that has run out by the clock still stands here until word of its end comes: its run may
+/// change long after a newer one holds the key, and must not take it back.
+fn hold<K: Ord>(holders: &mut BTreeMap<K, Holder>, key: K, run: &Holder, stands: bool) {
+    let held = holders.get(&key);
     if stands {
-        holders.insert(key, run.clone());
-    } else if holders.get(&key) == Some(run) {
+        if held.is_none_or(|holder| holder.0 <= run.0) {
+            holders.insert(key, run.clone());
+        }
+    } else if held == Some(run) {
         holders.remove(&key);
     }
 }

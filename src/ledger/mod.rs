@@ -36,14 +36,14 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use apply::{ApplyError, EntryPosition, Ledger, LoadError, RULES_LEVEL};
+pub use apply::{Applied, ApplyError, EntryPosition, Ledger, LoadError, RULES_LEVEL};
 pub use attempts::{AttemptKey, Attempts, Charge};
 pub use command::{
     Attest, Attestation, Baseline, BindHost, Command, DispatcherRef, Expectation, Guard, Observe,
     OpenInterlock, Proposer, RecordExchange, RefuseRequest, Request, Stamped, Verify,
 };
 pub use limits::{InvalidLimits, Limits};
-pub use outcome::{Applied, Decision, DecisionKind, Outcome, Rejection};
+pub use outcome::{Decision, DecisionKind, Outcome, Rejection};
 pub use reason::{Reason, ReasonCode};
 pub use record::{Change, Host, Key, Meta, Record, Remembered};
 pub use run::{

@@ -2,17 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::record::Change;
 use crate::model::{RunId, Term};
-
-/// The answer of one entry, and what it changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
-    /// The answer to the proposer.
-    pub outcome: Outcome,
-    /// The records that are new, changed or gone; to be stored as one with the entry's position.
-    pub changes: Vec<Change>,
-}
 
 /// The answer to the proposer of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

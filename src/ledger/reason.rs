@@ -84,6 +84,8 @@ reason_codes! {
     HostUnknown = "host-unknown", ends "the host is bound";
     /// The host answers as another engine, or through another dispatcher, than it is bound to.
     HostDiffers = "host-differs", ends "the bound engine and dispatcher answer again";
+    /// A label of the container cannot be read.
+    LabelInvalid = "label-invalid", ends "the container is created again with a label that can be read";
     /// The grace is above the limit.
     GraceAboveLimit = "grace-above-limit", ends "the request or the container's label asks for less, or the limit is raised";
     /// The caller meant another incarnation.

@@ -10,8 +10,6 @@ use std::str::FromStr;
 pub enum Hole {
     /// Invariant 1: dispatch before the interlock is committed.
     DispatchBeforeCommit,
-    /// Invariant 2: an open interlock found at start is dispatched again.
-    DispatchAgain,
     /// Invariant 2: the dispatcher forgets the highest index that it acted for.
     ForgetIndex,
     /// Invariant 3: the container id is left out of the match for open interlocks.
@@ -32,7 +30,6 @@ pub enum Hole {
 
 const NAMES: &[(Hole, &str)] = &[
     (Hole::DispatchBeforeCommit, "dispatch-before-commit"),
-    (Hole::DispatchAgain, "dispatch-again"),
     (Hole::ForgetIndex, "forget-index"),
     (Hole::MatchByTargetAlone, "match-by-target-alone"),
     (Hole::TimeoutIsNotApplied, "timeout-is-not-applied"),

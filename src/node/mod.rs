@@ -1,25 +1,9 @@
-//! STAND-IN: what `relatch dev` calls, until the node is there.
-#![allow(clippy::unimplemented, clippy::unused_async, missing_docs)]
-use std::net::SocketAddr;
-use std::path::PathBuf;
+//! The composition root: builds the parts, mounts the services, and ends them in order.
+//!
+//! `relatch dev` is one node with one host, called `local`, whose dispatcher runs in the same process.
 
-#[derive(Debug)]
-pub struct DevOptions {
-    pub listen: SocketAddr,
-    pub data_dir: PathBuf,
-    pub docker: String,
-    pub grace_max_s: Option<u32>,
-    pub margin_ms: Option<u64>,
-}
+mod binding;
+mod dev;
+mod panic;
 
-#[derive(Debug, thiserror::Error)]
-#[error("stand-in")]
-pub struct NodeError;
-
-pub async fn run_dev(
-    _: DevOptions,
-    _ready: impl FnOnce(SocketAddr),
-    _shutdown: impl Future<Output = ()>,
-) -> Result<(), NodeError> {
-    unimplemented!()
-}
+pub use dev::{DevOptions, NodeError, run_dev};

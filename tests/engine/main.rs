@@ -3,4 +3,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod crash;
 mod fixture;
+mod lost;
+mod restart;
+mod world;

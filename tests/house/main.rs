@@ -4,3 +4,5 @@ mod directions;
 mod imports;
 mod purity;
 mod source;
+
+mod holes;

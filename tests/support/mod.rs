@@ -4,3 +4,5 @@
 #![allow(dead_code)]
 
 pub mod dockerd;
+pub mod node;
+pub mod proxy;

@@ -154,21 +154,66 @@ async fn a_container_named_like_anothers_id_is_not_taken_for_it() {
 }
 
 #[tokio::test]
-async fn a_word_that_is_not_known_makes_no_container_unreadable() {
+async fn a_word_that_is_not_known_is_uncertain_and_taken_for_nothing_else() {
+    for (pointer, word) in [("/State/Status", "hibernating"), ("/State/Health/Status", "so-so")] {
+        let mut odd = container();
+        *odd.pointer_mut(pointer).unwrap() = json!(word);
+        let seen = showing(&odd).engine().observe(&id()).await;
+        assert!(matches!(&seen, Observation::Unreadable { detail } if detail.contains(word)), "{seen:?}");
+    }
+    for (word, state) in [("stopping", ContainerState::Unknown), ("", ContainerState::Unknown)] {
+        let mut odd = container();
+        odd["State"]["Status"] = json!(word);
+        odd["State"]["Health"]["Status"] = json!("none");
+        let sighting = showing(&odd).engine().inspect(ID).await.unwrap().sighting;
+        assert_eq!((sighting.state, sighting.health), (state, Health::None), "{word:?}");
+    }
+}
+
+#[tokio::test]
+async fn nulls_and_fields_that_are_new_or_left_out_make_no_container_unreadable() {
     let mut odd = container();
-    odd["State"]["Status"] = json!("hibernating");
-    odd["State"]["Health"]["Status"] = json!("so-so");
-    odd["State"]["StartedAt"] = json!("2024-05-01T12:20:30.5+02:00");
+    odd["State"]["Status"] = json!(null);
+    odd["State"]["Health"] = json!(null);
     odd["State"]["FinishedAt"] = json!(null);
     odd["Config"] = json!({ "Labels": null, "Healthcheck": { "Test": ["NONE"] }, "New": [1, 2] });
     let seen = showing(&odd).engine().inspect(ID).await.unwrap();
-    assert_eq!(seen.sighting.state, ContainerState::Unknown);
-    assert_eq!(seen.sighting.health, Health::None);
-    assert_eq!(
-        seen.sighting.started_at,
-        StartedAt::At(EngineInstant::new(1_714_558_830, 500_000_000).unwrap())
-    );
+    assert_eq!((seen.sighting.state, seen.sighting.health), (ContainerState::Unknown, Health::None));
+    assert_eq!(seen.sighting.finished_at, None);
     assert_eq!((seen.labels.len(), seen.health_check, seen.stop_timeout_s), (0, None, None));
+}
+
+#[tokio::test]
+async fn a_start_is_read_as_the_engine_wrote_it() {
+    let at = |seconds, nanos| StartedAt::At(EngineInstant::new(seconds, nanos).unwrap());
+    for (text, started_at) in [
+        (json!("2024-05-01T10:20:30.000000001Z"), at(1_714_558_830, 1)),
+        (json!("2024-05-01T12:20:30.5+02:00"), at(1_714_558_830, 500_000_000)),
+        (json!("0001-01-01T00:00:00Z"), StartedAt::Zero),
+        (json!(""), StartedAt::Empty),
+        (json!(null), StartedAt::Empty),
+        (json!("yesterday"), StartedAt::Unreadable("yesterday".to_owned())),
+    ] {
+        let mut odd = container();
+        odd["State"]["StartedAt"] = text.clone();
+        let seen = showing(&odd).engine().inspect(ID).await.unwrap();
+        assert_eq!(seen.sighting.started_at, started_at, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_cut_off_and_said_to_be_too_long() {
+    let raw = RawEngine::start(|mut visit: Visit| async move {
+        visit.read_head().await;
+        visit.write(engine_reply(200, "OK").as_bytes()).await;
+        visit.read_head().await;
+        visit.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+        let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+        while visit.write(chunk.as_bytes()).await {}
+    });
+    let error = raw.engine().identify().await.unwrap_err();
+    assert!(matches!(&error, EngineError::Unreadable { detail, .. } if detail.contains("longer")), "{error}");
+    raw.after(1).await;
 }
 
 #[tokio::test]
@@ -198,7 +243,8 @@ async fn a_text_that_could_leave_its_place_in_the_path_is_never_sent() {
 #[tokio::test]
 async fn an_engine_tells_who_it_is() {
     let raw = engine(|_| engine_reply(500, ""));
-    let info = raw.engine().identify().await.unwrap();
+    let engine = raw.engine();
+    let info = tokio::spawn(async move { engine.identify().await }).await.unwrap().unwrap();
     assert_eq!(
         (info.engine_id.as_str(), info.name.as_str(), info.server_version.as_str()),
         ("ENGI:NE", "edge", "20.10.24")
@@ -255,7 +301,7 @@ async fn a_list_has_own_names_alone_and_asks_for_the_labels_named() {
     assert_eq!((listed[0].state, listed[1].state), (ContainerState::Running, ContainerState::Exited));
     let arrived = raw.after(1).await;
     let text = String::from_utf8_lossy(&arrived[0]);
-    let expected = "/containers/json?all=1&filters=%7B%22label%22%3A%5B%22a%3Db%20c%22%5D%7D HTTP/1.1";
+    let expected = "GET /v1.41/containers/json?all=true&size=false&filters=%7B%22label%22%3A%5B%22a%3Db+c%22%5D%7D HTTP/1.1";
     assert!(text.contains(expected), "{text}");
 }
 
@@ -277,5 +323,8 @@ async fn events_are_hints_and_their_stream_ends_with_the_connection() {
     let hints: Vec<EventHint> = raw.engine().events().await.unwrap().collect().await;
     let hint = |action: &str| EventHint { container_id: id(), action: action.to_owned() };
     assert_eq!(hints, [hint("start"), hint("health_status: healthy")]);
-    assert_eq!(raw.after(1).await.len(), 1);
+    let arrived = raw.after(1).await;
+    assert_eq!(arrived.len(), 1, "more than one connection");
+    let text = String::from_utf8_lossy(&arrived[0]);
+    assert!(text.contains("GET /v1.41/events?filters=%7B%22type%22%3A%5B%22container%22%5D%2C"), "{text}");
 }

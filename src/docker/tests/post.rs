@@ -230,12 +230,19 @@ async fn a_reply_that_stalls_or_drips_is_uncertain_at_the_deadline() {
             beat.tick().await;
         }
     });
-    for (name, raw, status) in
-        [("silent", silent, None), ("stalled", stalled, Some(500)), ("dripping", dripping, None)]
-    {
-        let lost = lost(restart(&raw.engine(), SHORT).await);
+    // Where a head is to arrive before the deadline, a busy machine is given time for it.
+    let ample = Duration::from_secs(2);
+    for (name, raw, deadline, status) in [
+        ("silent", silent, SHORT, None),
+        ("stalled", stalled, ample, Some(500)),
+        ("dripping", dripping, SHORT, None),
+    ] {
+        let lost = lost(restart(&raw.engine(), deadline).await);
         assert_eq!((lost.status, lost.timed_out), (status, true), "{name}: {lost:?}");
-        assert!(lost.detail.contains("client deadline of 50 ms"), "{name}: {lost:?}");
+        assert!(
+            lost.detail.contains(&format!("client deadline of {} ms", deadline.as_millis())),
+            "{name}: {lost:?}"
+        );
         // The socket was dropped with the exchange, so the server's script ends too.
         let arrived = raw.after(1).await;
         assert_eq!((arrived.len(), heads(&arrived[0])), (1, 1), "{name}");
@@ -381,7 +388,9 @@ async fn slowly_made(engine: &Engine) -> Connection {
 async fn the_deadline_counts_from_the_first_byte_however_slow_the_connect() {
     let raw = answering(engine_reply(500, ""));
     let minute = Duration::from_secs(60);
-    let sealed = send(slowly_made(&raw.engine()).await, minute, yes()).await;
+    // The guards that this run of the tests takes out: none, unless `RELATCH_HOLE` names one.
+    let engine = raw.engine().with_holes(crate::env::holes().unwrap());
+    let sealed = send(slowly_made(&engine).await, minute, yes()).await;
     assert_eq!(complete(sealed).0, 500);
 }
 
@@ -396,6 +405,14 @@ async fn with_that_guard_taken_out_a_slow_connect_eats_the_deadline() {
         Sealed::NeverWritten(proof) => assert!(proof.why().detail.contains("client deadline"), "{proof:?}"),
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test]
+async fn a_restart_may_be_owned_by_any_task() {
+    let raw = answering(engine_reply(500, ""));
+    let engine = raw.engine();
+    let owner = tokio::spawn(async move { restart(&engine, LONG).await });
+    assert_eq!(complete(owner.await.unwrap()).0, 500);
 }
 
 #[tokio::test]

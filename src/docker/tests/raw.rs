@@ -78,10 +78,10 @@ impl Drop for RawEngine {
     }
 }
 
-/// An engine whose socket is, or would be, `s` in that folder.
+/// An engine whose socket is, or would be, `s` in that folder. Its limits are far beyond what a test takes.
 pub(super) fn engine_at(dir: &TempDir) -> Engine {
     let endpoint = Endpoint::parse(dir.path().join("s").to_str().unwrap()).unwrap();
-    Engine::new(endpoint, EngineLimits::default())
+    Engine::new(endpoint, EngineLimits { connect_ms: 600_000, inspect_ms: 600_000, list_ms: 600_000 })
 }
 
 impl Visit {

@@ -1,0 +1,181 @@
+//! The Raft log and the vote, on disk.
+//!
+//! * An entry is readable when `append` returns, and on disk before its callback. Many appends share one
+//!   sync ([`Flusher`]).
+//! * A vote is on disk before `save_vote` returns, in line with the appends before it.
+//! * There is never a hole: truncation and purge remove one run of indexes each, as one write, and a log
+//!   with a hole is refused when it is opened and whenever it is read.
+
+use std::fmt::Debug;
+use std::io;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use openraft::storage::{IOFlushed, RaftLogStorage};
+use openraft::{LogState, OptionalSend, RaftLogReader};
+
+use super::stored::{
+    COMMITTED, END, LOG, PURGED, RAFT, StoredEntry, StoredLogId, StoredVote, VOTE, decode, encode, load,
+    log_key, malformed,
+};
+use super::type_config::{Entry, LogId, TypeConfig, Vote};
+use crate::env::failpoint;
+use crate::storage::{Batch, Database, Flusher, StorageError};
+
+/// The log and the vote of one node.
+#[derive(Debug, Clone)]
+pub(super) struct LogStore {
+    reader: LogReader,
+    flusher: Arc<Flusher>,
+}
+
+/// Reads the log and the vote.
+#[derive(Debug, Clone)]
+pub(super) struct LogReader {
+    database: Database,
+}
+
+impl LogStore {
+    /// The log in `database`.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError`] if it cannot be read, or has a hole.
+    pub(super) fn open(database: Database) -> Result<Self, StorageError> {
+        check_for_holes(&database)?;
+        let flusher = Arc::new(Flusher::start(database.clone())?);
+        Ok(Self { reader: LogReader { database }, flusher })
+    }
+
+    fn database(&self) -> &Database {
+        &self.reader.database
+    }
+}
+
+fn check_for_holes(database: &Database) -> Result<(), StorageError> {
+    let purged: Option<StoredLogId> = load(database, PURGED)?;
+    let mut next = purged.map(|id| id.index + 1);
+    let view = database.view();
+    for entry in view.entries(LOG)? {
+        let (key, _) = entry?;
+        let index: u64 = key.parse().map_err(|error| malformed(database, &key, &error))?;
+        if let Some(next) = next.filter(|next| *next != index) {
+            let detail = format!("the log has a hole before it, at {next}: restore this node as a new one");
+            return Err(malformed(database, &key, &detail));
+        }
+        next = Some(index + 1);
+    }
+    Ok(())
+}
+
+impl RaftLogStorage<TypeConfig> for LogStore {
+    type LogReader = LogReader;
+
+    async fn get_log_state(&mut self) -> Result<LogState<TypeConfig>, io::Error> {
+        let database = self.database();
+        let purged: Option<StoredLogId> = load(database, PURGED)?;
+        let last = match database.last(LOG)? {
+            Some((key, value)) => Some(decode::<StoredEntry>(database, &key, &value)?.id),
+            None => purged,
+        };
+        Ok(LogState { last_purged_log_id: purged.map(Into::into), last_log_id: last.map(Into::into) })
+    }
+
+    async fn get_log_reader(&mut self) -> LogReader {
+        self.reader.clone()
+    }
+
+    async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
+        let mut batch = Batch::new();
+        batch.put(RAFT, VOTE, encode(&StoredVote::from(vote)));
+        self.flusher.append_and_wait("raft_vote_written", batch).await?;
+        failpoint::reach("raft_vote_saved");
+        Ok(())
+    }
+
+    /// Not synced: after a crash an older one is as good, it only means that more is applied again later.
+    async fn save_committed(&mut self, committed: Option<LogId>) -> Result<(), io::Error> {
+        let mut batch = Batch::new();
+        match committed {
+            Some(id) => batch.put(RAFT, COMMITTED, encode(&StoredLogId::from(&id))),
+            None => batch.delete(RAFT, COMMITTED),
+        }
+        Ok(self.database().write(batch)?)
+    }
+
+    async fn read_committed(&mut self) -> Result<Option<LogId>, io::Error> {
+        Ok(load::<StoredLogId>(self.database(), COMMITTED)?.map(Into::into))
+    }
+
+    async fn append<I>(&mut self, entries: I, callback: IOFlushed<TypeConfig>) -> Result<(), io::Error>
+    where
+        I: IntoIterator<Item = Entry> + OptionalSend,
+        I::IntoIter: OptionalSend,
+    {
+        let mut batch = Batch::new();
+        for entry in entries {
+            let stored = StoredEntry::from(entry);
+            batch.put(LOG, log_key(stored.id.index), encode(&stored));
+        }
+        self.flusher.append("raft_append_written", batch, move |result| {
+            if result.is_ok() {
+                failpoint::reach("raft_append_synced");
+            }
+            callback.io_completed(result.map_err(Into::into));
+        })?;
+        Ok(())
+    }
+
+    async fn truncate_after(&mut self, last: Option<LogId>) -> Result<(), io::Error> {
+        let from = last.map_or(0, |id| id.index() + 1);
+        let mut batch = Batch::new();
+        batch.delete_range(LOG, log_key(from), END);
+        Ok(self.database().write(batch)?)
+    }
+
+    async fn purge(&mut self, last: LogId) -> Result<(), io::Error> {
+        let mut batch = Batch::new();
+        batch.delete_range(LOG, log_key(0), log_key(last.index() + 1));
+        batch.put(RAFT, PURGED, encode(&StoredLogId::from(&last)));
+        self.database().write(batch)?;
+        failpoint::reach("raft_log_purged");
+        Ok(())
+    }
+}
+
+impl RaftLogReader<TypeConfig> for LogReader {
+    async fn try_get_log_entries<RB>(&mut self, range: RB) -> Result<Vec<Entry>, io::Error>
+    where
+        RB: RangeBounds<u64> + Clone + Debug + OptionalSend,
+    {
+        let from = match range.start_bound() {
+            Bound::Unbounded => log_key(0),
+            Bound::Included(index) => log_key(*index),
+            Bound::Excluded(index) => log_key(index.saturating_add(1)),
+        };
+        let to = match range.end_bound() {
+            Bound::Excluded(index) => log_key(*index),
+            Bound::Included(index) if *index < u64::MAX => log_key(index + 1),
+            Bound::Included(_) | Bound::Unbounded => END.to_owned(),
+        };
+        if from >= to {
+            return Ok(Vec::new());
+        }
+        let mut entries: Vec<Entry> = Vec::new();
+        for (key, value) in self.database.range(LOG, &from..&to)? {
+            let stored: StoredEntry = decode(&self.database, &key, &value)?;
+            let index = stored.id.index;
+            let expected = entries.last().map_or(index, |last| last.log_id.index() + 1);
+            if index != expected || key != log_key(index) {
+                return Err(malformed(&self.database, &key, &"the log has a hole before it").into());
+            }
+            let entry = stored.into_entry().map_err(|error| malformed(&self.database, &key, &error))?;
+            entries.push(entry);
+        }
+        Ok(entries)
+    }
+
+    async fn read_vote(&mut self) -> Result<Option<Vote>, io::Error> {
+        Ok(load::<StoredVote>(&self.database, VOTE)?.map(Into::into))
+    }
+}

@@ -1,0 +1,148 @@
+//! One node's consensus: start, initialize, watch, shut down.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use openraft::Raft;
+use openraft::errors::{InitializeError, RaftError};
+use tokio::sync::watch;
+
+use super::error::ConsensusError;
+use super::log_store::LogStore;
+use super::network::NoPeers;
+use super::settings::Settings;
+use super::snapshot_folder::SnapshotFolder;
+use super::state::State;
+use super::state_machine::{StateMachine, load_ledger};
+use super::stored::{OWNER, RAFT, StoredOwner, encode, load};
+use super::type_config::{Member, TypeConfig};
+use super::watcher::{Signals, Watcher};
+use crate::env::Clock;
+use crate::ledger::Ledger;
+use crate::model::{ClusterTime, LogIndex, NodeId, Term};
+use crate::storage::{Batch, Database};
+
+/// The agreed ledger, on this node. Clones share it.
+#[derive(Clone)]
+pub struct Consensus {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) raft: Raft<TypeConfig, StateMachine>,
+    pub(super) node: NodeId,
+    pub(super) clock: Arc<dyn Clock>,
+    state: Arc<State>,
+    signals: Signals,
+    stopping: Arc<AtomicBool>,
+}
+
+impl std::fmt::Debug for Consensus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Consensus({:?})", self.inner.state)
+    }
+}
+
+impl Consensus {
+    /// Loads the ledger, applies again what the log has beyond it, and begins to take part.
+    ///
+    /// `database` is opened with [`super::FAMILIES`].
+    ///
+    /// # Errors
+    ///
+    /// [`ConsensusError`] if the data is damaged or another node's, or the settings contradict each other.
+    pub async fn start(settings: Settings, database: Database) -> Result<Self, ConsensusError> {
+        let config = Arc::new(settings.config()?);
+        own(&settings, &database)?;
+        let (ledger, applied) = load_ledger(&database, &settings.cluster, settings.holes)?;
+        let state = Arc::new(State::new(settings.node, Arc::clone(&settings.clock), ledger, applied));
+        let snapshots = SnapshotFolder::open(settings.dir.join("snapshot"), settings.cluster.clone())?;
+        let log = LogStore::open(database.clone())?;
+        let machine = StateMachine::open(database.clone(), Arc::clone(&state), snapshots, settings.holes)?;
+        let raft = Raft::new(settings.node.0, config, NoPeers, log, machine)
+            .await
+            .map_err(|error| ConsensusError::Raft { verb: "starting", detail: error.to_string() })?;
+        let stopping = Arc::new(AtomicBool::new(false));
+        let signals = Watcher::start(raft.metrics(), settings.node, database.failed(), Arc::clone(&stopping));
+        let (node, clock) = (settings.node, settings.clock);
+        Ok(Self { inner: Arc::new(Inner { raft, node, clock, state, signals, stopping }) })
+    }
+
+    /// Makes this node the one member of a new cluster. If the cluster exists already, nothing happens.
+    ///
+    /// # Errors
+    ///
+    /// [`ConsensusError`] if consensus has ended on this node.
+    pub async fn initialize_single(&self) -> Result<(), ConsensusError> {
+        let members = BTreeMap::from([(self.inner.node.0, Member::default())]);
+        match self.inner.raft.initialize(members).await {
+            Ok(()) | Err(RaftError::APIError(InitializeError::NotAllowed(_))) => Ok(()),
+            Err(error) => Err(ConsensusError::Raft { verb: "initializing", detail: error.to_string() }),
+        }
+    }
+
+    /// Reads the applied state of this node. Short: apply waits meanwhile.
+    ///
+    /// It is as new as [`Consensus::applied`] says, which on a follower, or on a leader that was deposed
+    /// without knowing it, may be old; [`Consensus::confirm_authority`] first makes it linearizable.
+    pub fn read<T>(&self, f: impl FnOnce(&Ledger) -> T) -> T {
+        self.inner.state.read(f)
+    }
+
+    /// The index of the last entry that [`Consensus::read`] shows. It moves after each apply.
+    #[must_use]
+    pub fn applied(&self) -> watch::Receiver<LogIndex> {
+        self.inner.state.applied()
+    }
+
+    /// The term that this node leads; only once it has also applied an entry of that term, so that
+    /// everything which was committed before it is in its state (invariant 7's first half).
+    ///
+    /// It is a hint with a delay, not authority: that is [`Consensus::confirm_authority`].
+    #[must_use]
+    pub fn leadership(&self) -> watch::Receiver<Option<Term>> {
+        self.inner.signals.leadership.clone()
+    }
+
+    /// Why consensus on this node cannot go on, as soon as it cannot: the core ended, or a write or sync
+    /// failed. The process then exits with an error. An ordered shutdown is no such reason.
+    #[must_use]
+    pub fn fatal(&self) -> watch::Receiver<Option<String>> {
+        self.inner.signals.fatal.clone()
+    }
+
+    /// The cluster clock now, as this node reckons it.
+    #[must_use]
+    pub fn cluster_time(&self) -> ClusterTime {
+        self.inner.state.cluster_time()
+    }
+
+    /// Ends taking part. Waits for the core; the database closes when the last clone of this is gone too
+    /// ([`Database::gone`]).
+    pub async fn shutdown(self) {
+        self.inner.stopping.store(true, Ordering::SeqCst);
+        if let Err(error) = self.inner.raft.shutdown().await {
+            tracing::warn!(%error, "consensus did not end in order");
+        }
+    }
+}
+
+/// Checks that the data is this node's, or, in an empty database, says so for good.
+fn own(settings: &Settings, database: &Database) -> Result<(), ConsensusError> {
+    let owner = StoredOwner { cluster: settings.cluster.clone(), node: settings.node };
+    match load::<StoredOwner>(database, OWNER)? {
+        Some(found) if found == owner => Ok(()),
+        Some(found) => Err(ConsensusError::OtherOwner {
+            node: owner.node,
+            cluster: owner.cluster,
+            found_node: found.node,
+            found_cluster: found.cluster,
+        }),
+        None => {
+            let mut batch = Batch::new();
+            batch.put(RAFT, OWNER, encode(&owner));
+            Ok(database.write_synced(batch)?)
+        }
+    }
+}

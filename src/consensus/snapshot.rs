@@ -1,0 +1,221 @@
+//! A snapshot: the ledger's records in a file of JSON lines.
+//!
+//! The first line says whose state it is and up to which entry; then one line for each record; the last line
+//! holds the number of records and the SHA-256 of every byte before it. Whatever does not check out, in
+//! checksum, cluster, count or form, is refused before anything is changed.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Seek as _, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::stored::{StoredConfiguration, StoredLogId};
+use super::type_config::SnapshotMeta;
+use crate::ledger::Record;
+use crate::model::ClusterId;
+use crate::storage::StorageError;
+
+/// The newest form that this build knows.
+const FORMAT: u32 = 1;
+
+/// A snapshot's file, open for reading. It stays readable when a newer one takes its name.
+#[derive(Debug)]
+pub struct SnapshotFile {
+    pub(super) file: File,
+    pub(super) path: PathBuf,
+}
+
+/// What a snapshot says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Header {
+    format: u32,
+    pub(super) cluster: ClusterId,
+    /// The last entry that it contains.
+    pub(super) last: Option<StoredLogId>,
+    pub(super) membership: StoredConfiguration,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Line {
+    Header(Header),
+    Record(Stored),
+    End(End),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    key: String,
+    record: Record,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct End {
+    records: u64,
+    sha256: String,
+}
+
+impl Header {
+    pub(super) fn new(
+        cluster: ClusterId,
+        last: Option<StoredLogId>,
+        membership: StoredConfiguration,
+    ) -> Self {
+        Self { format: FORMAT, cluster, last, membership }
+    }
+
+    /// What Raft knows the snapshot by.
+    pub(super) fn meta(&self) -> Result<SnapshotMeta, String> {
+        Ok(SnapshotMeta {
+            last_log_id: self.last.map(Into::into),
+            last_membership: self.membership.clone().try_into()?,
+        })
+    }
+}
+
+/// Writes a snapshot's lines.
+pub(super) struct Writer<W> {
+    out: W,
+    hash: Sha256,
+    records: u64,
+}
+
+impl<W: Write> Writer<W> {
+    pub(super) fn begin(out: W, header: Header) -> io::Result<Self> {
+        let mut writer = Self { out, hash: Sha256::new(), records: 0 };
+        writer.line(&Line::Header(header))?;
+        Ok(writer)
+    }
+
+    pub(super) fn record(&mut self, key: String, record: Record) -> io::Result<()> {
+        self.records += 1;
+        self.line(&Line::Record(Stored { key, record }))
+    }
+
+    pub(super) fn end(mut self) -> io::Result<W> {
+        let end = End { records: self.records, sha256: hex(&self.hash.clone().finalize()) };
+        self.line(&Line::End(end))?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn line(&mut self, line: &Line) -> io::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        self.hash.update(&text);
+        self.out.write_all(&text)
+    }
+}
+
+impl SnapshotFile {
+    /// Opens a snapshot's file.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError`] if it cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, StorageError> {
+        let file = File::open(path).map_err(|error| StorageError::failed("opening", path, error))?;
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    /// What it says of itself. Nothing but the first line is checked.
+    pub(super) fn header(&mut self) -> Result<Header, StorageError> {
+        let mut lines = self.lines()?;
+        match lines.next()? {
+            Some(Line::Header(header)) => lines.own(header),
+            _ => Err(lines.malformed("it does not begin with a header")),
+        }
+    }
+
+    /// Reads the whole of it, and checks all of it: it is this cluster's, complete, and as it was written.
+    pub(super) fn read(
+        &mut self,
+        cluster: &ClusterId,
+    ) -> Result<(Header, Vec<(String, Record)>), StorageError> {
+        let header = self.header()?;
+        let mut lines = self.lines()?;
+        if header.cluster != *cluster {
+            let detail = format!("it is of cluster {}, this node of cluster {cluster}", header.cluster);
+            return Err(lines.malformed(&detail));
+        }
+        let mut records = Vec::new();
+        loop {
+            let sum = hex(&lines.hash.clone().finalize());
+            match lines.next()? {
+                Some(Line::Header(_)) if lines.count == 1 => {}
+                Some(Line::Record(stored)) => records.push((stored.key, stored.record)),
+                Some(Line::End(end)) => {
+                    if end.sha256 != sum || end.records != records.len() as u64 {
+                        return Err(lines.malformed("its checksum does not match: it was damaged"));
+                    }
+                    break;
+                }
+                Some(Line::Header(_)) => return Err(lines.malformed("it has two headers")),
+                None => return Err(lines.malformed("it ends before its last line: it was cut")),
+            }
+        }
+        match lines.next()? {
+            None => Ok((header, records)),
+            Some(_) => Err(lines.malformed("it goes on after its last line")),
+        }
+    }
+
+    fn lines(&mut self) -> Result<Lines<'_>, StorageError> {
+        self.file.rewind().map_err(|error| StorageError::failed("reading", &self.path, error))?;
+        Ok(Lines { path: &self.path, input: BufReader::new(&self.file), hash: Sha256::new(), count: 0 })
+    }
+}
+
+/// Reads line after line, and takes the hash of what was read.
+struct Lines<'a> {
+    path: &'a Path,
+    input: BufReader<&'a File>,
+    hash: Sha256,
+    count: u64,
+}
+
+impl Lines<'_> {
+    fn next(&mut self) -> Result<Option<Line>, StorageError> {
+        let mut text = Vec::new();
+        self.input
+            .read_until(b'\n', &mut text)
+            .map_err(|error| StorageError::failed("reading", self.path, error))?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        self.count += 1;
+        if text.last() != Some(&b'\n') {
+            return Err(self.malformed("it ends within a line: it was cut"));
+        }
+        self.hash.update(&text);
+        serde_json::from_slice(&text).map(Some).map_err(|error| self.malformed(&error.to_string()))
+    }
+
+    fn own(&self, header: Header) -> Result<Header, StorageError> {
+        if header.format == FORMAT {
+            return Ok(header);
+        }
+        Err(self.malformed(&format!(
+            "it has format {}, this build knows {FORMAT}: upgrade this node",
+            header.format
+        )))
+    }
+
+    fn malformed(&self, detail: &str) -> StorageError {
+        let detail = format!("snapshot, line {}: {detail}", self.count);
+        StorageError::Malformed { path: self.path.to_owned(), detail }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,137 @@
+//! Where a node keeps its one current snapshot.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Seek as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::snapshot::{Header, SnapshotFile, Writer};
+use super::stored::{APPLIED, LEDGER, MEMBERSHIP, RAFT, StoredConfiguration, StoredLogId};
+use super::type_config::{Snapshot, StoredMembership};
+use crate::env::failpoint;
+use crate::ledger::Record;
+use crate::model::ClusterId;
+use crate::storage::{Database, StorageError, View, rename};
+
+const CURRENT: &str = "current.jsonl";
+
+/// The folder of the current snapshot. A new one takes the old one's place by a rename, whole and synced.
+#[derive(Debug)]
+pub(super) struct SnapshotFolder {
+    path: PathBuf,
+    cluster: ClusterId,
+    temporaries: AtomicU64,
+    /// Held while the current one is replaced: a snapshot that was slow to build must not replace a newer
+    /// one that was installed meanwhile.
+    replacing: Mutex<()>,
+}
+
+impl SnapshotFolder {
+    /// Opens the folder, makes it if needed, and clears away what a crash left half written.
+    pub(super) fn open(path: PathBuf, cluster: ClusterId) -> Result<Self, StorageError> {
+        let failed = |error: io::Error| StorageError::failed("opening", &path, error);
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
+            _ => {}
+        }
+        for entry in fs::read_dir(&path).map_err(failed)? {
+            let file = entry.map_err(failed)?.path();
+            if file.extension().is_some_and(|extension| extension == "tmp") {
+                fs::remove_file(&file).map_err(|error| StorageError::failed("removing", &file, error))?;
+            }
+        }
+        Ok(Self { path, cluster, temporaries: AtomicU64::new(0), replacing: Mutex::new(()) })
+    }
+
+    pub(super) fn cluster(&self) -> &ClusterId {
+        &self.cluster
+    }
+
+    /// The current snapshot, if there is one.
+    pub(super) fn current(&self) -> Result<Option<Snapshot>, StorageError> {
+        let path = self.path.join(CURRENT);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let mut file = SnapshotFile::open(&path)?;
+        let header = file.header()?;
+        self.snapshot(&header, file).map(Some)
+    }
+
+    /// Writes the state that `view` shows, and makes it the current snapshot unless a newer one is.
+    pub(super) fn build(&self, database: &Database, view: &View<'_>) -> Result<Snapshot, StorageError> {
+        let last: Option<StoredLogId> = load(database, view, APPLIED)?;
+        let membership: Option<StoredConfiguration> = load(database, view, MEMBERSHIP)?;
+        let membership = membership.unwrap_or_else(|| (&StoredMembership::default()).into());
+        let header = Header::new(self.cluster.clone(), last, membership);
+
+        let (path, file) = self.temporary()?;
+        let failed = |error: io::Error| StorageError::failed("writing", &path, error);
+        let mut writer = Writer::begin(BufWriter::new(file), header.clone()).map_err(failed)?;
+        for entry in view.entries(LEDGER)? {
+            let (key, value) = entry?;
+            let record: Record = super::stored::decode(database, &key, &value)?;
+            writer.record(key, record).map_err(failed)?;
+        }
+        let file = writer.end().map_err(failed)?;
+        file.get_ref().sync_all().map_err(failed)?;
+        failpoint::reach("raft_snapshot_built");
+        self.replace(path, &header)
+    }
+
+    /// Takes over a snapshot that was checked, from wherever it lies, as the current one.
+    pub(super) fn adopt(&self, from: &mut SnapshotFile, header: &Header) -> Result<Snapshot, StorageError> {
+        let (path, mut file) = self.temporary()?;
+        let mut copy = || {
+            from.file.rewind()?;
+            io::copy(&mut from.file, &mut file)?;
+            file.sync_all()
+        };
+        copy().map_err(|error| StorageError::failed("writing", &path, error))?;
+        self.replace(path, header)
+    }
+
+    fn replace(&self, temporary: PathBuf, header: &Header) -> Result<Snapshot, StorageError> {
+        let _one = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(current) = self.current()? {
+            let newer = current.meta.last_log_id.as_ref().map(StoredLogId::from) > header.last;
+            if newer {
+                let _ = fs::remove_file(&temporary);
+                return Ok(current);
+            }
+        }
+        let path = self.path.join(CURRENT);
+        rename(&temporary, &path)?;
+        failpoint::reach("raft_snapshot_renamed");
+        self.snapshot(header, SnapshotFile::open(&path)?)
+    }
+
+    fn snapshot(&self, header: &Header, file: SnapshotFile) -> Result<Snapshot, StorageError> {
+        let meta =
+            header.meta().map_err(|detail| StorageError::Malformed { path: file.path.clone(), detail })?;
+        Ok(Snapshot { meta, snapshot: file })
+    }
+
+    fn temporary(&self) -> Result<(PathBuf, File), StorageError> {
+        let number = self.temporaries.fetch_add(1, Ordering::Relaxed);
+        let path = self.path.join(format!("{number}.tmp"));
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|error| StorageError::failed("making", &path, error))?;
+        Ok((path, file))
+    }
+}
+
+fn load<T: serde::de::DeserializeOwned>(
+    database: &Database,
+    view: &View<'_>,
+    key: &str,
+) -> Result<Option<T>, StorageError> {
+    view.get(RAFT, key)?.map(|value| super::stored::decode(database, key, &value)).transpose()
+}

@@ -1,0 +1,245 @@
+//! From a request to a decision (steps 0 to 3 of a restart).
+
+use std::sync::Arc;
+
+use super::grace::grace;
+use super::request::{Answer, RecoveryRequest, RequestError};
+use super::resolve::{Resolved, is_this_process, resolve};
+use super::shared::{AUTHORITY_MS, HostLink, PROPOSE_MS, Shared};
+use crate::consensus::ProposeError;
+use crate::docker::{Inspection, ListFilter};
+use crate::env::{failpoint, hex_id};
+use crate::ledger::{
+    Baseline, Command, Decision, DispatcherRef, OpenInterlock, Outcome, Reason, ReasonCode, RefuseRequest,
+    Rejection, Request,
+};
+#[cfg(feature = "failpoints")]
+use crate::model::Hole;
+use crate::model::{ContainerId, Incarnation, RunId, Target, Term, WallTime};
+
+/// How many containers a refusal lists at most.
+const LISTED: usize = 20;
+
+/// Decides a request in `term`.
+pub(super) async fn decide(
+    shared: &Arc<Shared>,
+    term: Term,
+    request: RecoveryRequest,
+) -> Result<Answer, RequestError> {
+    if let Some(answer) = remembered(shared, term, &request).await? {
+        return Ok(answer);
+    }
+    let host = shared.host(request.spelling.host()).ok_or_else(|| RequestError::Invalid {
+        field: "target",
+        rule: format!(
+            "host {} is not known here; the hosts are: {}",
+            request.spelling.host(),
+            shared.hosts.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        ),
+    })?;
+    let run = new_run_id(shared)?;
+    let command = match look(shared, host, &request).await {
+        Ok(found) => Command::OpenInterlock(Box::new(OpenInterlock {
+            run: run.clone(),
+            request: as_sent(&request),
+            target: found.target,
+            baseline: found.baseline,
+            expect: request.expect.clone(),
+            grace: found.grace,
+            proposer: shared.proposer.clone(),
+            dispatcher: DispatcherRef { guard: host.guard, journal: host.dispatcher.position() },
+            term,
+        })),
+        Err(refusal) => Command::RefuseRequest(Box::new(RefuseRequest {
+            run: run.clone(),
+            request: as_sent(&request),
+            target: refusal.target,
+            reasons: vec![refusal.reason],
+        })),
+    };
+    propose(shared, term, &run, command).await
+}
+
+/// The stored answer, if the request's id is known. Looked up at the leader, as of now.
+async fn remembered(
+    shared: &Shared,
+    term: Term,
+    request: &RecoveryRequest,
+) -> Result<Option<Answer>, RequestError> {
+    let Some(id) = &request.id else { return Ok(None) };
+    confirm(shared, term).await?;
+    shared.consensus.read(|ledger| match ledger.remembered(id) {
+        None => Ok(None),
+        Some(known) if known.digest != request.digest => {
+            Err(RequestError::RequestIdReused { run: known.decision.run.clone() })
+        }
+        Some(known) => {
+            let run = ledger.run(&known.decision.run).cloned();
+            let decision = Decision { repeated: true, ..known.decision.clone() };
+            Ok(run.map(|run| Answer { decision, run }))
+        }
+    })
+}
+
+/// Makes what [`Shared::consensus`] shows linearizable.
+pub(super) async fn confirm(shared: &Shared, term: Term) -> Result<(), RequestError> {
+    let confirmed = shared.consensus.confirm_authority(term, AUTHORITY_MS).await;
+    confirmed.map(|_| ()).map_err(|lost| RequestError::Unavailable { detail: lost.to_string() })
+}
+
+struct Found {
+    target: Target,
+    baseline: Baseline,
+    grace: crate::model::Grace,
+}
+
+struct Refusal {
+    target: Target,
+    reason: Reason,
+}
+
+/// Steps 1 and 2: exactly one container, and how it is now.
+async fn look(shared: &Shared, host: &HostLink, request: &RecoveryRequest) -> Result<Found, Refusal> {
+    let engine = host.dispatcher.engine();
+    let now = WallTime(shared.clock.wall_ms());
+    let refuse = |target: &Target, code, detail: String| Refusal {
+        target: target.clone(),
+        reason: Reason::new(code, detail, now),
+    };
+    let unresolved = |code, detail| refuse(&request.spelling, code, detail);
+
+    let containers = engine
+        .list(&ListFilter::default())
+        .await
+        .map_err(|error| unresolved(ReasonCode::BaselineUnreadable, error.to_string()))?;
+    let (id, target) = match resolve(&request.spelling, &containers) {
+        Resolved::One(id, target) => (id, target),
+        Resolved::Several(found) => {
+            return Err(unresolved(
+                ReasonCode::TargetAmbiguous,
+                format!("it may be any of {}", list(&found)),
+            ));
+        }
+        Resolved::None(there) => {
+            return Err(unresolved(ReasonCode::TargetNotFound, format!("there are {}", list(&there))));
+        }
+    };
+    let inspection = engine
+        .inspect(id.as_str())
+        .await
+        .map_err(|error| refuse(&target, ReasonCode::BaselineUnreadable, error.to_string()))?;
+    let baseline = baseline(&inspection, &id).map_err(|(code, detail)| refuse(&target, code, detail))?;
+    if inspection.is_swarm_task {
+        return Err(refuse(
+            &target,
+            ReasonCode::TargetSwarmTask,
+            format!("{} is a Swarm task", baseline.name),
+        ));
+    }
+    if is_this_process(&inspection, &shared.hostname, std::process::id()) {
+        return Err(refuse(
+            &target,
+            ReasonCode::TargetIsRelatch,
+            format!("{} is this process", baseline.name),
+        ));
+    }
+    let limits = shared.consensus.read(|ledger| ledger.limits().clone());
+    let grace = grace(request.grace_s, &inspection.labels, inspection.stop_timeout_s, &limits)
+        .map_err(|(code, detail)| refuse(&target, code, detail))?;
+    Ok(Found { target, baseline, grace })
+}
+
+fn baseline(inspection: &Inspection, id: &ContainerId) -> Result<Baseline, (ReasonCode, String)> {
+    let seen = &inspection.sighting;
+    if seen.container_id != *id {
+        let detail = format!("asked for {id}, the engine showed {}", seen.container_id);
+        return Err((ReasonCode::BaselineUnreadable, detail));
+    }
+    let Some(started_at) = seen.started_at.instant() else {
+        let detail = format!("{} was never started, or its StartedAt cannot be read", seen.name);
+        return Err((ReasonCode::TargetNotRunning, detail));
+    };
+    Ok(Baseline {
+        incarnation: Incarnation {
+            engine_id: seen.engine_id.clone(),
+            container_id: seen.container_id.clone(),
+            started_at,
+        },
+        name: seen.name.clone(),
+        state: seen.state,
+        health: seen.health,
+        health_check: inspection.health_check,
+    })
+}
+
+/// Step 3. The pledge to dispatch stands before the proposal, and ends with it unless it was applied.
+async fn propose(
+    shared: &Arc<Shared>,
+    term: Term,
+    run: &RunId,
+    command: Command,
+) -> Result<Answer, RequestError> {
+    #[cfg(feature = "failpoints")]
+    if shared.holes.open(Hole::DispatchBeforeCommit)
+        && let Command::OpenInterlock(proposal) = &command
+    {
+        super::send::send_uncommitted(shared, proposal).await;
+    }
+    shared.pledges.make(run, term);
+    failpoint::reach("coordinator-before-propose");
+    let proposed = shared.consensus.propose(term, command, PROPOSE_MS).await;
+    failpoint::reach("coordinator-after-propose");
+    let decision = match proposed {
+        Ok((_, Outcome::Decided(decision))) => decision,
+        Ok((_, Outcome::Rejected(Rejection::RequestIdReused { run: other }))) => {
+            shared.pledges.take(run, term);
+            return Err(RequestError::RequestIdReused { run: other });
+        }
+        Ok((_, other)) => {
+            shared.pledges.take(run, term);
+            return Err(RequestError::Unavailable { detail: format!("the ledger answered {other:?}") });
+        }
+        Err(ProposeError::Unknown { detail, .. }) => {
+            // From here on it is not dispatched, even if it commits later.
+            shared.pledges.take(run, term);
+            return Err(RequestError::Unknown { detail });
+        }
+        Err(error @ (ProposeError::NotLeader { .. } | ProposeError::Stopped { .. })) => {
+            shared.pledges.take(run, term);
+            return Err(RequestError::Unavailable { detail: error.to_string() });
+        }
+    };
+    if decision.run != *run || decision.kind != crate::ledger::DecisionKind::Opened {
+        shared.pledges.take(run, term);
+    }
+    let run = shared.run(&decision.run).ok_or_else(|| RequestError::Unavailable {
+        detail: format!("run {} was pruned meanwhile", decision.run),
+    })?;
+    Ok(Answer { decision, run })
+}
+
+fn as_sent(request: &RecoveryRequest) -> Request {
+    Request {
+        id: request.id.clone(),
+        digest: request.digest.clone(),
+        reason: request.reason.clone(),
+        spelling: request.spelling.to_string(),
+    }
+}
+
+fn new_run_id(shared: &Shared) -> Result<RunId, RequestError> {
+    let unavailable = |detail: String| RequestError::Unavailable { detail };
+    let text = hex_id(shared.randomness.as_ref()).map_err(|error| unavailable(error.to_string()))?;
+    RunId::new(text).map_err(|error| unavailable(error.to_string()))
+}
+
+fn list(targets: &[Target]) -> String {
+    if targets.is_empty() {
+        return "no containers".to_owned();
+    }
+    let mut text = targets.iter().take(LISTED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if targets.len() > LISTED {
+        text.push_str(&format!(" and {} more", targets.len() - LISTED));
+    }
+    text
+}

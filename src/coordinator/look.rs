@@ -1,0 +1,41 @@
+//! One look at a run's container.
+
+use super::facts::{observe, open_run};
+use super::resolve::{Resolved, resolve};
+use super::shared::{Deposed, HostLink, Shared};
+use crate::docker::ListFilter;
+use crate::env::failpoint;
+use crate::ledger::Run;
+use crate::model::{ContainerId, Observation, RunId, Term};
+
+/// One look at the run's container, committed if it shows something new.
+pub(super) async fn look_once(
+    shared: &Shared,
+    term: Term,
+    host: &HostLink,
+    id: &RunId,
+) -> Result<(), Deposed> {
+    let Some((run, baseline, _)) = open_run(shared, id) else { return Ok(()) };
+    let mut seen = host.dispatcher.engine().observe(&baseline.incarnation.container_id).await;
+    if let Observation::Gone { successor, .. } = &mut seen {
+        match successor_of(host, &run).await {
+            Ok(found) => *successor = found,
+            // Who is there instead belongs to the settlement: not known, not settled.
+            Err(detail) => seen = Observation::Unreadable { detail },
+        }
+    }
+    if run.observation.as_ref() == Some(&seen) {
+        return Ok(());
+    }
+    failpoint::reach("coordinator-before-settle");
+    observe(shared, term, id, seen).await
+}
+
+async fn successor_of(host: &HostLink, run: &Run) -> Result<Option<ContainerId>, String> {
+    let containers =
+        host.dispatcher.engine().list(&ListFilter::default()).await.map_err(|error| error.to_string())?;
+    Ok(match resolve(&run.target, &containers) {
+        Resolved::One(id, _) => Some(id),
+        Resolved::Several(_) | Resolved::None(_) => None,
+    })
+}

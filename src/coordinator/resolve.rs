@@ -1,0 +1,161 @@
+//! From a client's spelling to exactly one container.
+
+use crate::docker::{ContainerSummary, Inspection};
+use crate::model::{ContainerId, HostName, Target};
+
+const PROJECT: &str = "com.docker.compose.project";
+const SERVICE: &str = "com.docker.compose.service";
+const NUMBER: &str = "com.docker.compose.container-number";
+
+/// The shortest beginning of an id that stands for it, as `docker ps` prints it.
+const SHORT_ID: usize = 12;
+
+/// What a spelling stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Resolved {
+    /// One container, under its canonical target.
+    One(ContainerId, Target),
+    /// Several; each under its canonical target.
+    Several(Vec<Target>),
+    /// None; these are there instead.
+    None(Vec<Target>),
+}
+
+/// Finds the container that a spelling stands for among all of a host's containers.
+///
+/// A name goes before the beginning of an id, and Compose labels before both.
+pub(super) fn resolve(spelling: &Target, containers: &[ContainerSummary]) -> Resolved {
+    let host = spelling.host();
+    let path = spelling.path();
+    let rules: [&dyn Fn(&ContainerSummary) -> bool; 3] = [
+        &|c| compose_of(c).is_some_and(|compose| compose.answers_to(path)),
+        &|c| c.names.iter().any(|name| name == path),
+        &|c| path.len() >= SHORT_ID && c.id.as_str().starts_with(path),
+    ];
+    for rule in rules {
+        let found: Vec<&ContainerSummary> = containers.iter().filter(|c| rule(c)).collect();
+        match found.as_slice() {
+            [] => {}
+            [one] => return Resolved::One(one.id.clone(), canonical(host, one)),
+            several => return Resolved::Several(several.iter().map(|c| canonical(host, c)).collect()),
+        }
+    }
+    Resolved::None(containers.iter().map(|c| canonical(host, c)).collect())
+}
+
+/// The one spelling that the ledger knows a container by.
+fn canonical(host: &HostName, container: &ContainerSummary) -> Target {
+    match compose_of(container) {
+        Some(Compose { project, service, number }) => Target::compose(host, project, service, number),
+        None => {
+            let name = container.names.first().map_or(container.id.as_str(), String::as_str);
+            Target::container(host, name)
+        }
+    }
+}
+
+struct Compose<'a> {
+    project: &'a str,
+    service: &'a str,
+    number: u32,
+}
+
+impl Compose<'_> {
+    /// `project/service/N`, or `project/service` for the first.
+    fn answers_to(&self, path: &str) -> bool {
+        let mut parts = path.split('/');
+        let named = parts.next() == Some(self.project) && parts.next() == Some(self.service);
+        let number = parts.next().map_or(Ok(1), str::parse::<u32>);
+        named && number == Ok(self.number) && parts.next().is_none()
+    }
+}
+
+/// What Compose's labels say, if they are whole. One-off containers (`compose run`) keep their own names.
+fn compose_of(container: &ContainerSummary) -> Option<Compose<'_>> {
+    let label = |key: &str| container.labels.get(key).map(String::as_str).filter(|text| plain(text));
+    if container.labels.get("com.docker.compose.oneoff").is_some_and(|text| text.eq_ignore_ascii_case("true"))
+    {
+        return None;
+    }
+    Some(Compose { project: label(PROJECT)?, service: label(SERVICE)?, number: label(NUMBER)?.parse().ok()? })
+}
+
+/// Labels are free text: only what fits between two slashes of a target is taken for a part of one.
+fn plain(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 128 && text.bytes().all(|b| b.is_ascii_graphic() && b != b'/')
+}
+
+/// True if the container is this very process's.
+///
+/// Inside a container the host name is by default the beginning of its id; on the host's own process list
+/// the engine's pid is this process.
+pub(super) fn is_this_process(inspection: &Inspection, own_hostname: &str, own_pid: u32) -> bool {
+    let by_name =
+        own_hostname.len() == SHORT_ID && inspection.sighting.container_id.as_str().starts_with(own_hostname);
+    by_name || inspection.pid == Some(own_pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::model::ContainerState;
+
+    fn container(digit: &str, name: &str, labels: &[(&str, &str)]) -> ContainerSummary {
+        ContainerSummary {
+            id: ContainerId::new(digit.repeat(64)).unwrap(),
+            names: vec![name.to_owned()],
+            labels: labels
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect::<BTreeMap<_, _>>(),
+            state: ContainerState::Running,
+        }
+    }
+
+    fn compose(digit: &str, number: &str) -> ContainerSummary {
+        let name = format!("shop-web-{number}");
+        container(digit, &name, &[(PROJECT, "shop"), (SERVICE, "web"), (NUMBER, number)])
+    }
+
+    fn resolved(spelling: &str, containers: &[ContainerSummary]) -> Resolved {
+        resolve(&Target::parse(spelling).unwrap(), containers)
+    }
+
+    #[test]
+    fn every_spelling_of_a_compose_container_ends_in_one_target() {
+        let containers = [compose("a", "1"), compose("b", "2"), container("c", "web", &[])];
+        let expected = Resolved::One(containers[0].id.clone(), Target::parse("local/shop/web/1").unwrap());
+        for spelling in ["local/shop/web", "local/shop/web/1", "local/shop-web-1", "local/aaaaaaaaaaaa"] {
+            assert_eq!(resolved(spelling, &containers), expected, "{spelling}");
+        }
+        assert!(
+            matches!(resolved("local/web", &containers), Resolved::One(_, target) if target.path() == "web")
+        );
+    }
+
+    #[test]
+    fn a_name_that_looks_like_the_beginning_of_an_id_is_a_name() {
+        let containers = [container("a", "bbbbbbbbbbbb", &[]), container("b", "other", &[])];
+        assert_eq!(
+            resolved("local/bbbbbbbbbbbb", &containers),
+            Resolved::One(containers[0].id.clone(), Target::parse("local/bbbbbbbbbbbb").unwrap())
+        );
+    }
+
+    #[test]
+    fn two_containers_for_one_spelling_are_never_one() {
+        let containers = [compose("a", "1"), compose("b", "1")];
+        assert!(
+            matches!(resolved("local/shop/web", &containers), Resolved::Several(found) if found.len() == 2)
+        );
+    }
+
+    #[test]
+    fn a_target_that_is_not_there_answers_with_what_is() {
+        let containers = [container("a", "api", &[])];
+        let api = Target::parse("local/api").unwrap();
+        assert_eq!(resolved("local/web", &containers), Resolved::None(vec![api]));
+    }
+}

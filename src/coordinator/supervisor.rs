@@ -1,0 +1,130 @@
+//! The supervisor: while this node leads, every open run in the applied ledger has a driver.
+//!
+//! A reign begins with the replay (invariant 7) and only then admits. After that the applied ledger is the
+//! one source of work: a run that this process pledged to dispatch in this term is dispatched, any other is
+//! taken over.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::drive;
+use super::shared::{PROPOSE_MS, Shared};
+use super::take_over::{give_up_reading, take_over};
+use crate::env::failpoint;
+use crate::ledger::Command;
+use crate::model::{Hole, RunId, Term};
+
+/// How often the cluster clock moves on while anything timed is pending.
+const TICK: Duration = Duration::from_secs(10);
+
+/// Supervises until `stop` says so.
+pub(super) async fn supervise(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+    let mut leadership = shared.consensus.leadership();
+    // Drivers outlive the reign that began them: an exchange under way is waited out, and journalled.
+    let mut drivers = JoinSet::new();
+    loop {
+        let term = *leadership.borrow_and_update();
+        if let Some(term) = term {
+            let reign = async {
+                reign(&shared, term, &mut drivers).await;
+            };
+            tokio::select! {
+                () = reign => {}
+                _ = leadership.wait_for(|now| *now != Some(term)) => {}
+                _ = stop.wait_for(|stop| *stop) => {}
+            }
+            shared.admitting.send_replace(None);
+            tracing::info!(%term, "this node does not admit any more");
+        }
+        if *stop.borrow() {
+            break;
+        }
+        if *leadership.borrow() == term {
+            tokio::select! {
+                changed = leadership.changed() => if changed.is_err() { break },
+                _ = stop.wait_for(|stop| *stop) => break,
+            }
+        }
+    }
+    drivers.abort_all();
+    while drivers.join_next().await.is_some() {}
+}
+
+async fn reign(shared: &Arc<Shared>, term: Term, drivers: &mut JoinSet<()>) {
+    let mut applied = shared.consensus.applied();
+    if shared.holes.open(Hole::AdmitBeforeReplay) {
+        shared.admitting.send_replace(Some(term));
+    }
+    let mut driven = replay(shared, term).await;
+    for run in &driven {
+        drivers.spawn(drive::watch(Arc::clone(shared), term, run.clone()));
+    }
+    shared.admitting.send_replace(Some(term));
+    tracing::info!(%term, open_runs = driven.len(), "replay is done: this node admits requests");
+
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        applied.borrow_and_update();
+        for run in undriven(shared, &driven) {
+            driven.insert(run.clone());
+            if shared.pledges.take(&run, term) {
+                drivers.spawn(drive::dispatch_and_watch(Arc::clone(shared), term, run));
+            } else {
+                drivers.spawn(drive::take_over_and_watch(Arc::clone(shared), term, run));
+            }
+        }
+        while drivers.try_join_next().is_some() {}
+        tokio::select! {
+            changed = applied.changed() => if changed.is_err() { return },
+            _ = ticks.tick() => tick(shared, term).await,
+        }
+    }
+}
+
+/// Invariant 7: every open interlock's journal is asked and its container looked at, side by side, within
+/// one overall limit; what is unread by then counts as unreadable. Gives the runs that need a driver.
+async fn replay(shared: &Arc<Shared>, term: Term) -> BTreeSet<RunId> {
+    failpoint::reach("coordinator-before-replay");
+    let (open, verifying, limit_ms) = shared.consensus.read(|ledger| {
+        let open: Vec<RunId> = ledger.open_runs().map(|run| run.id.clone()).collect();
+        let verifying: Vec<RunId> = ledger.verifying_runs().map(|run| run.id.clone()).collect();
+        (open, verifying, ledger.limits().replay_ms)
+    });
+    let limit = Duration::from_millis(limit_ms);
+    let readings = open.iter().map(|run| async move {
+        // Whoever pledged it did so in another term: it is not dispatched any more.
+        shared.pledges.take(run, term);
+        let read = timeout(limit, take_over(shared, term, run)).await;
+        match read {
+            Ok(read) => read,
+            Err(_) => give_up_reading(shared, term, run, limit_ms).await,
+        }
+    });
+    for (run, read) in open.iter().zip(join_all(readings).await) {
+        if let Err(deposed) = read {
+            tracing::info!(%run, "{deposed}: the next leader replays it");
+        }
+    }
+    open.into_iter().chain(verifying).collect()
+}
+
+fn undriven(shared: &Shared, driven: &BTreeSet<RunId>) -> Vec<RunId> {
+    shared.consensus.read(|ledger| {
+        ledger.open_runs().map(|run| &run.id).filter(|id| !driven.contains(*id)).cloned().collect()
+    })
+}
+
+async fn tick(shared: &Shared, term: Term) {
+    if shared.consensus.read(crate::ledger::Ledger::has_timed_work)
+        && let Err(error) = shared.consensus.propose(term, Command::Tick, PROPOSE_MS).await
+    {
+        tracing::warn!(%error, "the cluster clock did not move on");
+    }
+}

@@ -1,0 +1,223 @@
+//! The dispatcher: one order, walked through journal and gate to the engine.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::guard::OrderPermit;
+use super::journal::{Journal, JournalError};
+use super::ticket::Ticket;
+use crate::docker::{Engine, NeverWritten, Sealed};
+use crate::env::{Clock, failpoint};
+use crate::model::{
+    ContainerId, ContainerState, Exchange, Fence, Grace, Incarnation, JournalPosition, JournalWord,
+    NotWritten, NotWrittenCause, Observation, RunId, Term,
+};
+
+/// What is to be restarted, under which authority, and within which time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// The run.
+    pub run: RunId,
+    /// Its interlock's fence.
+    pub fence: Fence,
+    /// The one life that may be ended.
+    pub incarnation: Incarnation,
+    /// How long the engine shall let it stop by itself.
+    pub grace: Grace,
+    /// How long the whole exchange may take, from its first byte.
+    pub client_deadline_ms: u64,
+    /// How long the ticket is good.
+    pub dispatch_by_ms: u64,
+}
+
+/// What became of an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dispatched {
+    /// What the wire showed.
+    pub exchange: Exchange,
+    /// The journal that says so.
+    pub journal: JournalPosition,
+}
+
+/// Why an order was not walked to its end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DispatchError {
+    /// What became of it could not be journalled. Nothing is proven.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The run was acted for before: this order is answered, not sent.
+    #[error("run {run} was acted for before")]
+    ActedBefore {
+        /// The run.
+        run: RunId,
+        /// What the journal says of it.
+        known: Box<Known>,
+    },
+}
+
+/// What the journal says of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// Its word.
+    pub word: JournalWord,
+    /// How the exchange ended, if it is known.
+    pub exchange: Option<Exchange>,
+    /// The journal that says so.
+    pub journal: JournalPosition,
+}
+
+/// The dispatcher of one engine. A cheap handle.
+#[derive(Clone)]
+pub struct Dispatcher(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    journal: Journal,
+    clock: Arc<dyn Clock>,
+    /// Exchanges for one container run one at a time.
+    turns: Mutex<BTreeMap<ContainerId, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Dispatcher {
+    /// The dispatcher that sends to `engine` and records in `journal`.
+    #[must_use]
+    pub fn new(engine: Engine, journal: Journal, clock: Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Inner { engine, journal, clock, turns: Mutex::new(BTreeMap::new()) }))
+    }
+
+    /// The engine that it sends to.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    /// Its journal, and how far that has got.
+    #[must_use]
+    pub fn position(&self) -> JournalPosition {
+        self.0.journal.position()
+    }
+
+    /// Looks at the container once more; a ticket if it is still the life that the order names, and runs.
+    ///
+    /// # Errors
+    ///
+    /// What stands in the way. The order was not begun.
+    pub async fn mint_ticket(&self, order: &Order) -> Result<Ticket, NotWritten> {
+        // The ticket's time begins before the look, so that it is never younger than what was seen.
+        let ticket = Ticket::mint(order, self.0.clock.as_ref());
+        self.compare(order).await?;
+        Ok(ticket)
+    }
+
+    /// Sends the order's one restart request, if everything still allows it, and waits for how it ends.
+    ///
+    /// Every answer is in the journal before it is given. An order that comes twice is sent once.
+    ///
+    /// # Errors
+    ///
+    /// [`DispatchError`] if the run was acted for before, or what became of it could not be journalled.
+    pub async fn dispatch(&self, order: Order, ticket: Ticket) -> Result<Dispatched, DispatchError> {
+        let turn = self.turn(&order.incarnation.container_id);
+        let _turn = turn.lock().await;
+        if let Some(known) = self.known(&order.run) {
+            return Err(DispatchError::ActedBefore { run: order.run, known: Box::new(known) });
+        }
+        let exchange = match self.send(&order, ticket).await {
+            Ok(Sealed::NeverWritten(proof)) | Err(proof) => Exchange::from(proof),
+            Ok(written @ Sealed::Written(_)) => Exchange::from(written),
+        };
+        failpoint::reach("dispatch-before-journal-end");
+        let journal =
+            self.0.journal.end(&order.run, &order.fence, &order.incarnation.container_id, &exchange).await?;
+        failpoint::reach("dispatch-after-journal-end");
+        Ok(Dispatched { exchange, journal })
+    }
+
+    /// Revokes a run for good, and says what is known of it.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`] if it could not be made durable: it proves nothing then.
+    pub async fn revoke(
+        &self,
+        run: &RunId,
+        fence: &Fence,
+        container_id: &ContainerId,
+    ) -> Result<Known, JournalError> {
+        let (word, exchange) = self.0.journal.revoke(run, fence, container_id).await?;
+        Ok(Known { word, exchange, journal: self.position() })
+    }
+
+    /// What is known of a run for which something was done already.
+    #[must_use]
+    pub fn known(&self, run: &RunId) -> Option<Known> {
+        let (word, exchange) = self.0.journal.acted_for(run)?;
+        Some(Known { word, exchange, journal: self.position() })
+    }
+
+    /// Accepts a term: nothing of a lower one is sent any more.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`] if it could not be made durable.
+    pub async fn raise_term(&self, term: Term) -> Result<JournalPosition, JournalError> {
+        self.0.journal.raise_term(term).await
+    }
+
+    async fn send(&self, order: &Order, ticket: Ticket) -> Result<Sealed, NeverWritten> {
+        let Inner { engine, journal, clock, .. } = &*self.0;
+        let container_id = &order.incarnation.container_id;
+        failpoint::reach("dispatch-before-connect");
+        let connection = engine.connect().await?;
+        failpoint::reach("dispatch-after-connect");
+        if let Err(why) = journal.intend(&order.run, &order.fence, container_id).await {
+            return Err(connection.close(why));
+        }
+        failpoint::reach("dispatch-after-intent");
+        // Once more, over another connection: the intent may have waited for the disk.
+        if let Err(why) = self.compare(order).await {
+            return Err(connection.close(why));
+        }
+        let permit = Arc::new(OrderPermit {
+            guard: Arc::clone(journal.guard()),
+            order: order.clone(),
+            ticket,
+            clock: Arc::clone(clock),
+        });
+        let deadline = Duration::from_millis(order.client_deadline_ms);
+        Ok(connection.restart(container_id, order.grace, deadline, permit).await)
+    }
+
+    /// The container must still be the life that the order names, and run.
+    async fn compare(&self, order: &Order) -> Result<(), NotWritten> {
+        let expected = &order.incarnation;
+        let changed = |detail| NotWritten { cause: NotWrittenCause::IncarnationChanged, detail };
+        let seen = match self.0.engine.observe(&expected.container_id).await {
+            Observation::Seen(seen) => seen,
+            Observation::Gone { .. } => {
+                return Err(changed(format!("container {} is gone", expected.container_id)));
+            }
+            Observation::Unreadable { detail } => {
+                return Err(NotWritten { cause: NotWrittenCause::Unreadable, detail });
+            }
+        };
+        if seen.engine_id != expected.engine_id {
+            return Err(changed(format!("engine {} answers", seen.engine_id)));
+        }
+        if seen.started_at.instant() != Some(expected.started_at) {
+            return Err(changed("the container was started again meanwhile".to_owned()));
+        }
+        if seen.state != ContainerState::Running {
+            return Err(changed(format!("the container is {:?}", seen.state)));
+        }
+        Ok(())
+    }
+
+    fn turn(&self, container_id: &ContainerId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.0.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        // Turns that nobody holds or waits for are forgotten.
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(container_id.clone()).or_default())
+    }
+}

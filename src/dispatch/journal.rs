@@ -1,0 +1,321 @@
+//! The dispatcher's durable record.
+//!
+//! One database of its own. Every change is one batch, synced before it counts: the head (identity, sequence,
+//! term), the floor of a container, and what is known of a run. One change at a time; what the gate must see
+//! at once (a revocation, a higher term) is put into the guard *before* it is on disk, what it may rely on
+//! (an intent) only *after*.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Mutex, watch};
+use tokio::task::spawn_blocking;
+
+use super::guard::{Guard, GuardState};
+use crate::env::{Randomness, RandomnessError, hex_id};
+use crate::model::{
+    ClusterId, ContainerId, Exchange, Fence, Holes, JournalId, JournalPosition, JournalWord, LogIndex,
+    NotWritten, NotWrittenCause, RunId, Term,
+};
+use crate::storage::{Batch, Database, StorageError};
+
+/// The one column family, with the version of its format.
+pub(super) const FAMILY: &str = "journal_v1";
+const HEAD: &str = "head";
+
+/// Why the journal cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JournalError {
+    /// The disk.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// No randomness for its identity.
+    #[error(transparent)]
+    Randomness(#[from] RandomnessError),
+    /// What is stored is no journal.
+    #[error("reading the journal, {key}: {detail}: it is damaged; move it away, and a new one is begun")]
+    Damaged {
+        /// Which record.
+        key: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// It is bound to another cluster.
+    #[error("the journal is bound to cluster {bound}, this is cluster {asked}")]
+    OtherCluster {
+        /// Its own.
+        bound: ClusterId,
+        /// The one that asked.
+        asked: ClusterId,
+    },
+    /// The thread that writes is gone.
+    #[error("writing the journal: the writing thread ended: {detail}")]
+    Ended {
+        /// How.
+        detail: String,
+    },
+}
+
+/// What there is one of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Head {
+    pub(super) journal: JournalId,
+    pub(super) cluster: ClusterId,
+    /// How many changes were written.
+    pub(super) sequence: u64,
+    /// The highest term accepted.
+    pub(super) term: Term,
+}
+
+/// What is known of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunRecord {
+    pub(super) fence: Fence,
+    pub(super) container_id: ContainerId,
+    /// "I am about to send."
+    pub(super) intent: bool,
+    /// It will never be sent, if it was not.
+    pub(super) revoked: bool,
+    /// How its exchange ended, once it did.
+    pub(super) end: Option<Exchange>,
+}
+
+impl RunRecord {
+    pub(super) fn word(&self) -> JournalWord {
+        match (&self.end, self.intent) {
+            (Some(Exchange::NeverWritten(_)), _) => JournalWord::NotSent,
+            (_, true) => JournalWord::Intent,
+            (_, false) => JournalWord::NoIntent,
+        }
+    }
+}
+
+/// The journal of one dispatcher.
+pub struct Journal {
+    database: Database,
+    guard: Arc<Guard>,
+    /// Held over each change, so that changes reach the disk one at a time and in order.
+    writer: Mutex<()>,
+}
+
+impl Journal {
+    /// The column families that its database is opened with.
+    pub const FAMILIES: &'static [&'static str] = &[FAMILY];
+
+    /// Reads the journal, or begins one with a new identity if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`] if it cannot be read as a whole, or is another cluster's.
+    pub fn open(
+        database: Database,
+        cluster: &ClusterId,
+        randomness: &dyn Randomness,
+        holes: Holes,
+    ) -> Result<Self, JournalError> {
+        let (head, begun) = match database.get(FAMILY, HEAD)? {
+            Some(bytes) => (decode::<Head>(HEAD, &bytes)?, false),
+            None => {
+                let journal = JournalId::new(hex_id(randomness)?).map_err(|error| JournalError::Damaged {
+                    key: HEAD.to_owned(),
+                    detail: error.to_string(),
+                })?;
+                (Head { journal, cluster: cluster.clone(), sequence: 0, term: Term(0) }, true)
+            }
+        };
+        if head.cluster != *cluster {
+            return Err(JournalError::OtherCluster { bound: head.cluster, asked: cluster.clone() });
+        }
+        let (floors, runs) = read_records(&database)?;
+        if begun {
+            database.write_synced(batch_of(&head, &[])?)?;
+        }
+        let guard = Arc::new(Guard::new(GuardState { head, floors, runs }, holes));
+        Ok(Self { database, guard, writer: Mutex::new(()) })
+    }
+
+    pub(super) fn guard(&self) -> &Arc<Guard> {
+        &self.guard
+    }
+
+    /// The first failure of its disk, as soon as there is one. The process then ends with an error.
+    #[must_use]
+    pub fn failed(&self) -> watch::Receiver<Option<String>> {
+        self.database.failed()
+    }
+
+    /// Which journal this is, and how far it has got.
+    #[must_use]
+    pub fn position(&self) -> JournalPosition {
+        self.guard.position()
+    }
+
+    /// What is known of a run for which something was done already: an intent, or an end.
+    pub(super) fn acted_for(&self, run: &RunId) -> Option<(JournalWord, Option<Exchange>)> {
+        self.guard.acted_for(run).map(|record| (record.word(), record.end))
+    }
+
+    /// Accepts a term, durably. Whatever holds a lower one is not sent any more from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`] if it could not be made durable.
+    pub async fn raise_term(&self, term: Term) -> Result<JournalPosition, JournalError> {
+        let _writer = self.writer.lock().await;
+        if self.guard.raise_term(term) {
+            self.write(Vec::new()).await?;
+        }
+        Ok(self.guard.position())
+    }
+
+    /// Revokes a run, durably, and says what the journal knows of it (invariant 4(b)).
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`] if it could not be made durable: then it proves nothing.
+    pub async fn revoke(
+        &self,
+        run: &RunId,
+        fence: &Fence,
+        container_id: &ContainerId,
+    ) -> Result<(JournalWord, Option<Exchange>), JournalError> {
+        let _writer = self.writer.lock().await;
+        let record = self.guard.revoke(run, fence, container_id);
+        self.write(vec![
+            Changed::run(run, &record)?,
+            Changed::floor(container_id, self.guard.floor(container_id))?,
+        ])
+        .await?;
+        Ok((record.word(), record.end))
+    }
+
+    /// Writes "I am about to send", durably, or says why it must not be sent.
+    ///
+    /// # Errors
+    ///
+    /// The refusal. Nothing was written to the engine, and nothing will be under this order.
+    pub(super) async fn intend(
+        &self,
+        run: &RunId,
+        fence: &Fence,
+        container_id: &ContainerId,
+    ) -> Result<(), NotWritten> {
+        let _writer = self.writer.lock().await;
+        let record = self.guard.may_intend(run, fence, container_id)?;
+        let written = async {
+            let floor = fence.index;
+            self.write_with(
+                vec![Changed::run(run, &record)?, Changed::floor(container_id, floor)?],
+                fence.term,
+            )
+            .await
+        };
+        written.await.map_err(|error| NotWritten {
+            cause: NotWrittenCause::JournalFailed,
+            detail: error.to_string(),
+        })?;
+        self.guard.intended(run, record);
+        Ok(())
+    }
+
+    /// Writes how a run's exchange ended, durably, and closes its interlock for good.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`] if it could not be made durable.
+    pub(super) async fn end(
+        &self,
+        run: &RunId,
+        fence: &Fence,
+        container_id: &ContainerId,
+        exchange: &Exchange,
+    ) -> Result<JournalPosition, JournalError> {
+        let _writer = self.writer.lock().await;
+        let record = self.guard.ended(run, fence, container_id, exchange);
+        self.write(vec![
+            Changed::run(run, &record)?,
+            Changed::floor(container_id, self.guard.floor(container_id))?,
+        ])
+        .await?;
+        Ok(self.guard.position())
+    }
+
+    async fn write(&self, changes: Vec<Changed>) -> Result<(), JournalError> {
+        self.write_with(changes, Term(0)).await
+    }
+
+    /// Syncs the changes with the next head; `term` raises the head's, if it is higher.
+    async fn write_with(&self, changes: Vec<Changed>, term: Term) -> Result<(), JournalError> {
+        let mut head = self.guard.head();
+        head.sequence += 1;
+        head.term = head.term.max(term);
+        let batch = batch_of(&head, &changes)?;
+        let database = self.database.clone();
+        spawn_blocking(move || database.write_synced(batch))
+            .await
+            .map_err(|error| JournalError::Ended { detail: error.to_string() })??;
+        self.guard.advance(head);
+        Ok(())
+    }
+}
+
+/// A record that changed, in its stored form.
+struct Changed {
+    key: String,
+    value: Vec<u8>,
+}
+
+impl Changed {
+    fn run(run: &RunId, record: &RunRecord) -> Result<Self, JournalError> {
+        let key = format!("run/{run}");
+        Ok(Self { value: encode(&key, record)?, key })
+    }
+
+    fn floor(container_id: &ContainerId, index: LogIndex) -> Result<Self, JournalError> {
+        let key = format!("floor/{container_id}");
+        Ok(Self { value: encode(&key, &index)?, key })
+    }
+}
+
+fn batch_of(head: &Head, changes: &[Changed]) -> Result<Batch, JournalError> {
+    let mut batch = Batch::new();
+    batch.put(FAMILY, HEAD, encode(HEAD, head)?);
+    for change in changes {
+        batch.put(FAMILY, change.key.clone(), change.value.clone());
+    }
+    Ok(batch)
+}
+
+type Records = (BTreeMap<ContainerId, LogIndex>, BTreeMap<RunId, RunRecord>);
+
+fn read_records(database: &Database) -> Result<Records, JournalError> {
+    let (mut floors, mut runs) = (BTreeMap::new(), BTreeMap::new());
+    for entry in database.view().entries(FAMILY)? {
+        let (key, value) = entry?;
+        let damaged = |detail: String| JournalError::Damaged { key: key.clone(), detail };
+        if let Some(id) = key.strip_prefix("floor/") {
+            let id = ContainerId::new(id).map_err(|error| damaged(error.to_string()))?;
+            floors.insert(id, decode(&key, &value)?);
+        } else if let Some(id) = key.strip_prefix("run/") {
+            let id = RunId::new(id).map_err(|error| damaged(error.to_string()))?;
+            runs.insert(id, decode(&key, &value)?);
+        } else if key != HEAD {
+            return Err(damaged("this version knows no such record".to_owned()));
+        }
+    }
+    Ok((floors, runs))
+}
+
+fn encode(key: &str, value: &impl Serialize) -> Result<Vec<u8>, JournalError> {
+    serde_json::to_vec(value)
+        .map_err(|error| JournalError::Damaged { key: key.to_owned(), detail: error.to_string() })
+}
+
+fn decode<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T, JournalError> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| JournalError::Damaged { key: key.to_owned(), detail: error.to_string() })
+}

@@ -1,0 +1,279 @@
+//! The dispatcher against the scripted engine: what was sent is read from the engine's own log.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::docker::{Endpoint, Engine, EngineLimits};
+use crate::env::{Clock, OsRandomness, holes};
+use crate::model::*;
+use crate::sim;
+use crate::storage::Database;
+
+/// Clocks that stand still until a test moves them.
+#[derive(Default)]
+struct SetClock {
+    boottime_ms: AtomicU64,
+    wall_ms: AtomicU64,
+}
+
+impl Clock for SetClock {
+    fn monotonic_ms(&self) -> u64 {
+        0
+    }
+    fn wall_ms(&self) -> u64 {
+        self.wall_ms.load(Ordering::SeqCst)
+    }
+    fn boottime_ms(&self) -> u64 {
+        self.boottime_ms.load(Ordering::SeqCst)
+    }
+}
+
+struct World {
+    engine: sim::Engine,
+    dispatcher: Dispatcher,
+    clock: Arc<SetClock>,
+    dir: TempDir,
+}
+
+fn cluster() -> ClusterId {
+    ClusterId::new("c".repeat(32)).unwrap()
+}
+
+fn run_id(n: u64) -> RunId {
+    RunId::new(format!("{n:032x}")).unwrap()
+}
+
+fn journal(dir: &Path) -> Result<Journal, JournalError> {
+    let database = Database::open(dir.join("journal"), Journal::FAMILIES).unwrap();
+    Journal::open(database, &cluster(), &OsRandomness, holes().unwrap())
+}
+
+impl World {
+    async fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let engine = sim::Engine::builder().container(sim::ContainerSpec::named("web")).build().unwrap();
+        let socket = dir.path().join("docker.sock");
+        engine.serve_unix(&socket).await.unwrap();
+        let clock = Arc::new(SetClock::default());
+        clock.wall_ms.store(1_000_000, Ordering::SeqCst);
+        let client = Engine::new(Endpoint::parse(socket.to_str().unwrap()).unwrap(), EngineLimits::default());
+        let dispatcher = Dispatcher::new(client, journal(dir.path()).unwrap(), clock.clone());
+        Self { engine, dispatcher, clock, dir }
+    }
+
+    /// An order for the container as it is now.
+    async fn order(&self, n: u64, term: u64, index: u64) -> Order {
+        let id = self.engine.container_id("web").unwrap();
+        let id = ContainerId::new(id.to_string()).unwrap();
+        let Observation::Seen(seen) = self.dispatcher.engine().observe(&id).await else {
+            panic!("the engine does not show its container");
+        };
+        Order {
+            run: run_id(n),
+            fence: Fence { cluster: cluster(), term: Term(term), index: LogIndex(index) },
+            incarnation: Incarnation {
+                engine_id: seen.engine_id,
+                container_id: id,
+                started_at: seen.started_at.instant().unwrap(),
+            },
+            grace: Grace { seconds: 1, source: GraceSource::Request },
+            client_deadline_ms: 16_000,
+            dispatch_by_ms: 5_000,
+        }
+    }
+
+    async fn send(&self, order: &Order) -> Exchange {
+        let ticket = self.dispatcher.mint_ticket(order).await.unwrap();
+        self.dispatcher.dispatch(order.clone(), ticket).await.unwrap().exchange
+    }
+
+    fn posts(&self) -> usize {
+        let id = self.engine.container_id("web").unwrap();
+        self.engine.log().posts(&id).len()
+    }
+
+    async fn end(self) {
+        self.engine.shutdown().await.unwrap();
+    }
+}
+
+fn refused_for(exchange: &Exchange) -> NotWrittenCause {
+    match exchange {
+        Exchange::NeverWritten(why) => why.cause,
+        Exchange::Written { .. } => panic!("it was written: {exchange:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_order_is_sent_once_however_often_it_comes() {
+    let world = World::new().await;
+    let order = world.order(1, 1, 10).await;
+    let ticket = world.dispatcher.mint_ticket(&order).await.unwrap();
+    let first = world.dispatcher.dispatch(order.clone(), ticket.clone()).await.unwrap();
+    assert!(first.exchange.was_written(), "{first:?}");
+    let mut again = world.order(1, 1, 10).await;
+    again.run = order.run.clone();
+    let ticket = world.dispatcher.mint_ticket(&again).await.unwrap();
+    let second = world.dispatcher.dispatch(again, ticket).await;
+    assert_eq!(world.posts(), 1, "one order, one POST; the second answer was {second:?}");
+    let Err(DispatchError::ActedBefore { known, .. }) = second else { panic!("{second:?}") };
+    assert_eq!(known.exchange, Some(first.exchange), "the first word stands");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_delayed_order_below_a_later_one_of_its_container_is_answered_not_sent() {
+    let world = World::new().await;
+    let early = world.order(1, 1, 10).await;
+    // The leader heard "no intent", settled, and opened another in the same term.
+    let revoked =
+        world.dispatcher.revoke(&early.run, &early.fence, &early.incarnation.container_id).await.unwrap();
+    assert_eq!(revoked.word, JournalWord::NoIntent);
+    let late = world.order(2, 1, 11).await;
+    assert!(world.send(&late).await.was_written());
+    let mut delayed = world.order(1, 1, 10).await;
+    delayed.fence = early.fence.clone();
+    assert_eq!(refused_for(&world.send(&delayed).await), NotWrittenCause::Revoked);
+    assert_eq!(world.posts(), 1);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_lower_term_is_refused_once_a_higher_one_is_accepted() {
+    let world = World::new().await;
+    world.dispatcher.raise_term(Term(5)).await.unwrap();
+    let order = world.order(1, 4, 10).await;
+    assert_eq!(refused_for(&world.send(&order).await), NotWrittenCause::Fenced);
+    assert_eq!(world.posts(), 0);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_fence_of_another_cluster_is_refused_whatever_its_term() {
+    let world = World::new().await;
+    let mut order = world.order(1, 99, 99).await;
+    order.fence.cluster = ClusterId::new("e".repeat(32)).unwrap();
+    assert_eq!(refused_for(&world.send(&order).await), NotWrittenCause::Fenced);
+    assert_eq!(world.posts(), 0);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_ticket_is_void_when_either_clock_says_that_its_time_has_passed() {
+    for (boottime_ms, wall_ms) in [(5_001, 0), (0, 5_001)] {
+        let world = World::new().await;
+        let order = world.order(1, 1, 10).await;
+        let ticket = world.dispatcher.mint_ticket(&order).await.unwrap();
+        world.clock.boottime_ms.fetch_add(boottime_ms, Ordering::SeqCst);
+        world.clock.wall_ms.fetch_add(wall_ms, Ordering::SeqCst);
+        let answered = world.dispatcher.dispatch(order.clone(), ticket).await.unwrap();
+        assert_eq!(refused_for(&answered.exchange), NotWrittenCause::TicketExpired);
+        assert_eq!(world.posts(), 0);
+        // The intent was written, then refused at the gate: the journal says not-sent, before the answer.
+        assert_eq!(world.dispatcher.known(&order.run).unwrap().word, JournalWord::NotSent);
+        world.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_ticket_is_void_when_the_wall_clock_steps_back() {
+    let world = World::new().await;
+    let order = world.order(1, 1, 10).await;
+    let ticket = world.dispatcher.mint_ticket(&order).await.unwrap();
+    world.clock.wall_ms.store(0, Ordering::SeqCst);
+    let answered = world.dispatcher.dispatch(order, ticket).await.unwrap();
+    assert_eq!(refused_for(&answered.exchange), NotWrittenCause::TicketExpired);
+    assert_eq!(world.posts(), 0);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_container_that_was_started_again_meanwhile_is_left_alone() {
+    let world = World::new().await;
+    let order = world.order(1, 1, 10).await;
+    let ticket = world.dispatcher.mint_ticket(&order).await.unwrap();
+    world.engine.act(Some("web"), sim::Action::MoveStartedAt).unwrap();
+    let answered = world.dispatcher.dispatch(order.clone(), ticket).await.unwrap();
+    assert_eq!(refused_for(&answered.exchange), NotWrittenCause::IncarnationChanged);
+    assert_eq!(world.posts(), 0);
+    assert!(world.dispatcher.mint_ticket(&order).await.is_err(), "nor is a ticket minted for it");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_paused_container_is_left_alone() {
+    let world = World::new().await;
+    let order = world.order(1, 1, 10).await;
+    let ticket = world.dispatcher.mint_ticket(&order).await.unwrap();
+    world.engine.act(Some("web"), sim::Action::Pause).unwrap();
+    let answered = world.dispatcher.dispatch(order, ticket).await.unwrap();
+    assert_eq!(refused_for(&answered.exchange), NotWrittenCause::IncarnationChanged);
+    assert_eq!(world.posts(), 0);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_engine_that_refuses_connections_proves_nothing_sent_and_closes_the_order_for_good() {
+    let world = World::new().await;
+    let order = world.order(1, 1, 10).await;
+    let ticket = world.dispatcher.mint_ticket(&order).await.unwrap();
+    world.engine.listen(sim::ListenMode::Refuse).await;
+    let answered = world.dispatcher.dispatch(order.clone(), ticket.clone()).await.unwrap();
+    assert_eq!(refused_for(&answered.exchange), NotWrittenCause::Unreachable);
+    world.engine.listen(sim::ListenMode::Open).await;
+    let late = world.dispatcher.dispatch(order, ticket).await;
+    assert!(matches!(late, Err(DispatchError::ActedBefore { .. })), "{late:?}");
+    assert_eq!(world.posts(), 0);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_revoked_order_that_was_sent_already_is_said_to_have_an_intent() {
+    let world = World::new().await;
+    let order = world.order(1, 1, 10).await;
+    world.send(&order).await;
+    let word =
+        world.dispatcher.revoke(&order.run, &order.fence, &order.incarnation.container_id).await.unwrap();
+    assert_eq!(word.word, JournalWord::Intent);
+    assert!(word.exchange.is_some());
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_journal_that_is_opened_again_keeps_its_identity_and_what_it_knows() {
+    let world = World::new().await;
+    let order = world.order(1, 3, 10).await;
+    world.send(&order).await;
+    let before = world.dispatcher.position();
+    let World { engine, dispatcher, clock, dir } = world;
+    let client = dispatcher.engine().clone();
+    drop(dispatcher);
+    let again = Dispatcher::new(client, journal(dir.path()).unwrap(), clock);
+    assert_eq!(again.position(), before);
+    assert_eq!(again.known(&order.run).unwrap().word, JournalWord::Intent);
+    // The floor and the term are kept for ever.
+    let mut late = order.clone();
+    late.run = run_id(2);
+    late.fence.index = LogIndex(9);
+    let container_id = late.incarnation.container_id.clone();
+    let Observation::Seen(seen) = again.engine().observe(&container_id).await else { panic!() };
+    late.incarnation.started_at = seen.started_at.instant().unwrap();
+    let ticket = again.mint_ticket(&late).await.unwrap();
+    let refused = again.dispatch(late, ticket).await.unwrap();
+    assert_eq!(refused_for(&refused.exchange), NotWrittenCause::Fenced);
+    engine.shutdown().await.unwrap();
+}
+
+#[test]
+fn a_journal_of_another_cluster_is_refused() {
+    let dir = TempDir::new().unwrap();
+    drop(journal(dir.path()).unwrap());
+    let database = Database::open(dir.path().join("journal"), Journal::FAMILIES).unwrap();
+    let other = ClusterId::new("f".repeat(32)).unwrap();
+    let refused = Journal::open(database, &other, &OsRandomness, Holes::none());
+    assert!(matches!(refused.err(), Some(JournalError::OtherCluster { .. })));
+}

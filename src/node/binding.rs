@@ -1,0 +1,87 @@
+//! Binds the node's own host in the ledger: its name, its engine and its dispatcher, one to one.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::consensus::Consensus;
+use crate::dispatch::Dispatcher;
+use crate::ledger::{BindHost, Command, DispatcherRef, Guard, Limits, Outcome};
+use crate::model::{HostName, Term};
+
+/// The pause before an engine that did not answer is asked again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The longest that a proposal is waited for.
+const PROPOSE_MS: u64 = 5_000;
+
+/// What the node wants the ledger to say.
+pub(super) struct Binding {
+    pub(super) consensus: Consensus,
+    pub(super) host: HostName,
+    pub(super) dispatcher: Dispatcher,
+    /// Limits that the command line names; `None` leaves the ledger's.
+    pub(super) limits: Option<Limits>,
+}
+
+impl Binding {
+    /// Keeps the host bound for as long as this node leads. Until the engine has answered once, requests
+    /// for its containers are refused, `host-unknown`.
+    pub(super) async fn keep(self, mut stop: watch::Receiver<bool>) {
+        tokio::select! {
+            () = self.bind_in_every_term() => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    }
+
+    async fn bind_in_every_term(&self) {
+        let mut leadership = self.consensus.leadership();
+        loop {
+            let term = *leadership.borrow_and_update();
+            if let Some(term) = term
+                && let Err(detail) = self.bind(term).await
+            {
+                tracing::warn!(host = %self.host, %detail, "the host is not bound yet; it is tried again");
+                sleep(RETRY).await;
+                continue;
+            }
+            if leadership.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn bind(&self, term: Term) -> Result<(), String> {
+        if let Some(limits) = &self.limits
+            && self.consensus.read(|ledger| ledger.limits() != limits)
+        {
+            self.propose(term, Command::SetLimits(limits.clone())).await?;
+        }
+        let engine = self.dispatcher.engine().identify().await.map_err(|error| error.to_string())?;
+        let bind = BindHost {
+            host: self.host.clone(),
+            engine_id: engine.engine_id,
+            dispatcher: DispatcherRef { guard: Guard::Agent, journal: self.dispatcher.position() },
+        };
+        let bound = self.consensus.read(|ledger| {
+            ledger.host(&bind.host).is_some_and(|host| {
+                host.engine_id == bind.engine_id
+                    && host.dispatcher.journal.journal == bind.dispatcher.journal.journal
+            })
+        });
+        if !bound {
+            tracing::info!(host = %bind.host, engine = %bind.engine_id, "binding the host");
+            self.propose(term, Command::BindHost(bind)).await?;
+        }
+        Ok(())
+    }
+
+    async fn propose(&self, term: Term, command: Command) -> Result<(), String> {
+        match self.consensus.propose(term, command, PROPOSE_MS).await {
+            Ok((_, Outcome::Rejected(why))) => Err(why.to_string()),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

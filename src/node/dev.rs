@@ -1,0 +1,226 @@
+//! `relatch dev`: one node, one host, one process.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::binding::Binding;
+use super::panic::abort_on_panic;
+use crate::api;
+use crate::consensus::{self, Consensus, ConsensusError};
+use crate::coordinator::{Coordinator, HostLink, Parts};
+use crate::dispatch::{Dispatcher, Journal, JournalError};
+use crate::docker::{Endpoint, Engine, EngineLimits, InvalidEndpoint};
+use crate::env::{self, Clock, OsRandomness, Randomness, RandomnessError, SystemClock, hex_id};
+use crate::ledger::{Guard, InvalidLimits, Limits, Proposer};
+use crate::model::{HostName, InvalidId, NodeId, ProcessNonce, UnknownHole};
+use crate::storage::{DataDir, Database, Identity, StorageError};
+
+/// The one node.
+const NODE: NodeId = NodeId(1);
+
+/// The name of its one host.
+const HOST: &str = "local";
+
+/// What `relatch dev` is started with.
+#[derive(Debug, Clone)]
+pub struct DevOptions {
+    /// Where clients connect.
+    pub listen: SocketAddr,
+    /// Where everything is kept.
+    pub data_dir: PathBuf,
+    /// The engine's endpoint, as in `unix:///var/run/docker.sock`.
+    pub docker: String,
+    /// The grace limit, in seconds; `None` leaves the one in force.
+    pub grace_max_s: Option<u32>,
+    /// The margin of the client deadline, in milliseconds; `None` leaves the one in force.
+    pub margin_ms: Option<u64>,
+}
+
+/// Why a node does not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The data directory.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// Consensus.
+    #[error(transparent)]
+    Consensus(#[from] ConsensusError),
+    /// The dispatcher's journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// No randomness.
+    #[error(transparent)]
+    Randomness(#[from] RandomnessError),
+    /// The engine's endpoint.
+    #[error(transparent)]
+    Endpoint(#[from] InvalidEndpoint),
+    /// A hole that does not exist.
+    #[error(transparent)]
+    Hole(#[from] UnknownHole),
+    /// An identity.
+    #[error(transparent)]
+    Id(#[from] InvalidId),
+    /// A limit on the command line.
+    #[error(transparent)]
+    Limits(#[from] InvalidLimits),
+    /// The port.
+    #[error("listening on {listen}: {source}; is another relatch running? choose another with --listen")]
+    Listen {
+        /// Where.
+        listen: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Serving clients ended.
+    #[error("serving clients on {listen}: {detail}")]
+    Serve {
+        /// Where.
+        listen: SocketAddr,
+        /// Why.
+        detail: String,
+    },
+    /// The node cannot go on.
+    #[error("{detail}: the process ends; start it again, and what is open is replayed")]
+    Fatal {
+        /// Why.
+        detail: String,
+    },
+}
+
+/// Runs until `stop` resolves, or the node cannot go on. `serving` is called once clients can connect, with
+/// the address that they connect to.
+///
+/// What is open when it stops stays open, and is replayed at the next start.
+///
+/// # Errors
+///
+/// [`NodeError`]; the process is to exit with an error then.
+pub async fn run_dev(
+    options: DevOptions,
+    serving: impl FnOnce(SocketAddr),
+    stop: impl Future<Output = ()>,
+) -> Result<(), NodeError> {
+    abort_on_panic();
+    #[cfg(feature = "failpoints")]
+    let _failpoints = fail::FailScenario::setup();
+    let holes = env::holes()?;
+    let endpoint = Endpoint::parse(&options.docker)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let randomness: Arc<dyn Randomness> = Arc::new(OsRandomness);
+    let limits = limits(&options)?;
+    let identity = Identity::mint(randomness.as_ref(), NODE)?;
+    let dir = DataDir::open(&options.data_dir, || Ok(identity))?;
+    let cluster = dir.identity().cluster.clone();
+
+    let journal = Journal::open(
+        Database::open(dir.part("journal"), Journal::FAMILIES)?,
+        &cluster,
+        randomness.as_ref(),
+        holes,
+    )?;
+    let settings = consensus::Settings {
+        node: NODE,
+        cluster,
+        holes,
+        clock: Arc::clone(&clock),
+        dir: dir.path().to_owned(),
+        tuning: consensus::Tuning::default(),
+    };
+    let database = Database::open(dir.part("raft"), consensus::FAMILIES)?;
+    let consensus = Consensus::start(settings, database).await?;
+    consensus.initialize_single().await?;
+
+    let in_force = consensus.read(|ledger| ledger.limits().clone());
+    let engine_limits = EngineLimits {
+        connect_ms: in_force.connect_ms,
+        inspect_ms: in_force.inspect_ms,
+        ..EngineLimits::default()
+    };
+    let engine = Engine::new(endpoint, engine_limits).with_holes(holes);
+    let mut failed = [consensus.fatal(), journal.failed()];
+    let dispatcher = Dispatcher::new(engine, journal, Arc::clone(&clock));
+    let host = HostName::new(HOST)?;
+    let link = HostLink { dispatcher: dispatcher.clone(), guard: Guard::Agent };
+    let (coordinator, supervision) = Coordinator::start(Parts {
+        consensus: consensus.clone(),
+        hosts: BTreeMap::from([(host.clone(), link)]),
+        proposer: Proposer { node: NODE, nonce: ProcessNonce::new(hex_id(randomness.as_ref())?)? },
+        clock,
+        randomness,
+        hostname: own_hostname(),
+        holes,
+    });
+
+    let listener = TcpListener::bind(options.listen)
+        .await
+        .map_err(|source| NodeError::Listen { listen: options.listen, source })?;
+    let listen =
+        listener.local_addr().map_err(|source| NodeError::Listen { listen: options.listen, source })?;
+    let (stopping, stopped) = watch::channel(false);
+    let binding = Binding { consensus: consensus.clone(), host, dispatcher, limits };
+    let binder = tokio::spawn(binding.keep(stopped.clone()));
+    let mut stop_serving = stopped;
+    let mut server = tokio::spawn(api::serve(coordinator, listener, async move {
+        // The sender lives until the node has ended.
+        let _stopped = stop_serving.wait_for(|stop| *stop).await;
+    }));
+    serving(listen);
+
+    let [fatal, journal_failed] = &mut failed;
+    let serve_error = |detail: String| NodeError::Serve { listen, detail };
+    let ended = tokio::select! {
+        () = stop => Ok(()),
+        why = first(fatal) => Err(NodeError::Fatal { detail: why }),
+        why = first(journal_failed) => Err(NodeError::Fatal { detail: why }),
+        served = &mut server => Err(serve_error(match served {
+            Ok(Ok(())) => "it ended by itself".to_owned(),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        })),
+    };
+    // A node that cannot go on must not wait for parts that may hang on the same trouble.
+    ended?;
+    stopping.send_replace(true);
+    supervision.shutdown().await;
+    let served = server.await.map_err(|error| serve_error(error.to_string()))?;
+    served.map_err(|error| serve_error(error.to_string()))?;
+    // It only ever ends because it was told to.
+    let _bound = binder.await;
+    consensus.shutdown().await;
+    Ok(())
+}
+
+/// The limits that the command line asks for: the defaults with what it names.
+fn limits(options: &DevOptions) -> Result<Option<Limits>, InvalidLimits> {
+    if options.grace_max_s.is_none() && options.margin_ms.is_none() {
+        return Ok(None);
+    }
+    let mut limits = Limits::default();
+    if let Some(grace_max_s) = options.grace_max_s {
+        limits.grace_max_s = grace_max_s;
+        limits.grace_default_s = limits.grace_default_s.min(grace_max_s);
+    }
+    if let Some(margin_ms) = options.margin_ms {
+        limits.margin_ms = margin_ms;
+    }
+    limits.check()?;
+    Ok(Some(limits))
+}
+
+/// Resolves with the first reason.
+async fn first(reasons: &mut watch::Receiver<Option<String>>) -> String {
+    match reasons.wait_for(Option::is_some).await {
+        Ok(reason) => reason.clone().unwrap_or_default(),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Inside a container, by default the beginning of that container's id.
+fn own_hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

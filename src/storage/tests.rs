@@ -1,0 +1,290 @@
+//! What a database and a flusher must hold to, shown on real files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+
+use super::{Batch, Database, Flusher, StorageError};
+
+const FAMILY: &str = "things_v1";
+const POINT: &str = "things_written";
+
+fn open(path: &Path) -> Database {
+    try_open(path).unwrap()
+}
+
+fn try_open(path: &Path) -> Result<Database, StorageError> {
+    Database::open(path, &[FAMILY])
+}
+
+fn put(key: &str, value: &str) -> Batch {
+    let mut batch = Batch::new();
+    batch.put(FAMILY, key, value);
+    batch
+}
+
+fn value(database: &Database, key: &str) -> Option<String> {
+    database.get(FAMILY, key).unwrap().map(|value| String::from_utf8(value).unwrap())
+}
+
+/// The newest write-ahead log of the database at `path`.
+fn wal(path: &Path) -> PathBuf {
+    let files = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    let logs = files.filter(|file| file.extension().is_some_and(|e| e == "log"));
+    logs.filter(|file| file.metadata().unwrap().len() > 0).max().expect("there is a write-ahead log")
+}
+
+fn position_of(content: &[u8], text: &str) -> usize {
+    content.windows(text.len()).position(|window| window == text.as_bytes()).expect("the text is in the file")
+}
+
+/// 100 records whose values can be found in the file.
+fn filled(path: &Path) {
+    let database = open(path);
+    for n in 0..100 {
+        database.write_synced(put(&format!("{n:03}"), &format!("value-{n:03}"))).unwrap();
+    }
+}
+
+#[test]
+fn what_was_written_is_there_after_a_reopen() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path());
+    let database = open(folder.path());
+    assert_eq!(value(&database, "042").as_deref(), Some("value-042"));
+    assert_eq!(database.first(FAMILY).unwrap().unwrap().0, "000");
+    assert_eq!(database.last(FAMILY).unwrap().unwrap().0, "099");
+    let keys: Vec<String> =
+        database.range(FAMILY, "010".."013").unwrap().into_iter().map(|(key, _)| key).collect();
+    assert_eq!(keys, ["010", "011", "012"]);
+}
+
+#[test]
+fn a_batch_takes_place_as_a_whole_and_in_its_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    let mut batch = put("b", "old");
+    batch.delete_range(FAMILY, "a", "c");
+    batch.put(FAMILY, "a", "new");
+    batch.delete(FAMILY, "missing");
+    database.write(batch).unwrap();
+    assert_eq!(value(&database, "a").as_deref(), Some("new"));
+    assert_eq!(value(&database, "b"), None);
+}
+
+#[test]
+fn a_view_does_not_show_what_is_written_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    database.write(put("a", "before")).unwrap();
+    let view = database.view();
+    database.write(put("a", "after")).unwrap();
+    database.write(put("b", "after")).unwrap();
+    assert_eq!(view.get(FAMILY, "a").unwrap().unwrap(), b"before");
+    assert_eq!(view.entries(FAMILY).unwrap().count(), 1);
+}
+
+#[test]
+fn a_flipped_byte_in_the_middle_of_the_log_is_refused_and_not_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path());
+    let wal = wal(folder.path());
+    let mut content = fs::read(&wal).unwrap();
+    let at = position_of(&content, "value-050");
+    content[at] ^= 0x01;
+    fs::write(&wal, content).unwrap();
+    let error = try_open(folder.path()).expect_err("a database with a flipped byte was opened");
+    println!("{error}");
+    assert!(matches!(&error, StorageError::Failed { verb: "opening", .. }), "{error}");
+    assert!(error.to_string().contains("orruption"), "{error}");
+}
+
+#[test]
+fn a_torn_last_record_is_dropped_and_nothing_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path());
+    let wal = wal(folder.path());
+    let content = fs::read(&wal).unwrap();
+    fs::write(&wal, &content[..content.len() - 5]).unwrap();
+    let database = open(folder.path());
+    assert_eq!(value(&database, "098").as_deref(), Some("value-098"));
+    assert_eq!(value(&database, "099"), None);
+}
+
+#[test]
+fn zeros_past_the_last_record_cost_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path());
+    let wal = wal(folder.path());
+    let mut content = fs::read(&wal).unwrap();
+    content.extend([0; 4096]);
+    fs::write(&wal, content).unwrap();
+    assert_eq!(value(&open(folder.path()), "099").as_deref(), Some("value-099"));
+}
+
+#[test]
+fn a_family_of_another_format_is_refused_and_not_ignored() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(Database::open(folder.path(), &[FAMILY, "things_v2"]).unwrap());
+    let error = try_open(folder.path()).expect_err("a newer family was ignored");
+    assert!(error.to_string().contains("things_v2"), "{error}");
+}
+
+#[test]
+fn a_database_that_is_open_cannot_be_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let _first = open(folder.path());
+    assert!(try_open(folder.path()).is_err());
+}
+
+#[tokio::test]
+async fn gone_resolves_once_the_last_handle_is_dropped_and_the_files_are_free() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    let (gone, other) = (database.gone(), database.clone());
+    drop(database);
+    tokio::spawn(async move { drop(other) });
+    gone.wait().await;
+    open(folder.path());
+}
+
+#[test]
+fn the_first_failure_is_latched_and_fails_everything_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    database.write_synced(put("a", "1")).unwrap();
+    let failed = database.failed();
+    assert_eq!(*failed.borrow(), None);
+
+    database.let_syncs_fail();
+    let first = database.write_synced(put("b", "2")).unwrap_err();
+    assert!(matches!(first, StorageError::Failed { verb: "syncing", .. }), "{first}");
+    assert_eq!(*failed.borrow(), Some(first.to_string()));
+
+    let latched = [
+        database.write(put("c", "3")).unwrap_err(),
+        database.sync().unwrap_err(),
+        database.get(FAMILY, "a").unwrap_err(),
+        database.range(FAMILY, "a".."z").unwrap_err(),
+        database.last(FAMILY).unwrap_err(),
+        database.view().get(FAMILY, "a").unwrap_err(),
+    ];
+    for error in latched {
+        assert!(matches!(&error, StorageError::Latched { .. }), "{error}");
+        assert!(error.to_string().contains("injected"), "it names the first failure: {error}");
+    }
+    assert_eq!(*failed.borrow(), Some(first.to_string()), "the first failure stays");
+}
+
+/// A flusher whose thread is held in the callback of a first append, and what lets it go.
+fn held(database: &Database) -> (Flusher, mpsc::Sender<()>) {
+    let flusher = Flusher::start(database.clone()).unwrap();
+    let (release, released) = mpsc::channel::<()>();
+    let (entered, has_entered) = mpsc::channel();
+    flusher
+        .append(POINT, put("first", "0"), move |result| {
+            result.unwrap();
+            entered.send(()).unwrap();
+            let _ = released.recv();
+        })
+        .unwrap();
+    has_entered.recv().unwrap();
+    (flusher, release)
+}
+
+#[test]
+fn appends_that_gather_during_one_sync_share_the_next_and_are_told_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    let (flusher, release) = held(&database);
+    let before = database.syncs();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    for n in 0..100 {
+        let told = Arc::clone(&told);
+        flusher
+            .append(POINT, put(&format!("{n}"), "x"), move |result| told.lock().unwrap().push((n, result)))
+            .unwrap();
+        assert!(value(&database, &format!("{n}")).is_some(), "an append is readable when it returns");
+    }
+    assert!(told.lock().unwrap().is_empty(), "nobody is told before the sync");
+    release.send(()).unwrap();
+    drop(flusher);
+    let told = told.lock().unwrap();
+    assert_eq!(*told, (0..100).map(|n| (n, Ok(()))).collect::<Vec<_>>());
+    assert_eq!(database.syncs() - before, 1, "100 appends, one sync");
+}
+
+#[test]
+fn concurrent_appends_are_all_told_with_fewer_syncs_than_appends() {
+    const THREADS: usize = 8;
+    const EACH: usize = 200;
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    let flusher = Flusher::start(database.clone()).unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (flusher, told) = (&flusher, Arc::clone(&told));
+            scope.spawn(move || {
+                for n in 0..EACH {
+                    let told = Arc::clone(&told);
+                    let done = move |result: Result<(), StorageError>| {
+                        result.unwrap();
+                        told.lock().unwrap().push((thread, n));
+                    };
+                    flusher.append(POINT, put(&format!("{thread}/{n}"), "x"), done).unwrap();
+                }
+            });
+        }
+    });
+    drop(flusher);
+    let told = told.lock().unwrap();
+    let syncs = database.syncs();
+    println!("{} appends, {syncs} syncs", told.len());
+    assert_eq!(told.len(), THREADS * EACH);
+    for thread in 0..THREADS {
+        let order: Vec<usize> = told.iter().filter(|(t, _)| *t == thread).map(|(_, n)| *n).collect();
+        assert!(order.is_sorted(), "thread {thread} was told out of order");
+    }
+    assert!(syncs < (THREADS * EACH) as u64, "{syncs} syncs");
+}
+
+#[test]
+fn a_failed_sync_fails_every_append_that_waits_and_every_one_after() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    let (flusher, release) = held(&database);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    for n in 0..3 {
+        let told = Arc::clone(&told);
+        flusher
+            .append(POINT, put(&format!("{n}"), "x"), move |result| told.lock().unwrap().push(result))
+            .unwrap();
+    }
+    database.let_syncs_fail();
+    release.send(()).unwrap();
+    let after = loop {
+        // Refused from the moment on at which the flusher saw the failure.
+        match flusher.append(POINT, put("after", "x"), |_| ()) {
+            Ok(()) => std::thread::yield_now(),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(after, StorageError::Latched { .. }), "{after}");
+    drop(flusher);
+    let told = told.lock().unwrap();
+    assert_eq!(told.len(), 3);
+    assert!(told.iter().all(Result::is_err), "{told:?}");
+}
+
+#[tokio::test]
+async fn an_append_that_is_awaited_is_durable_when_it_returns() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    let flusher = Flusher::start(database.clone()).unwrap();
+    flusher.append_and_wait(POINT, put("a", "1")).await.unwrap();
+    assert_eq!(database.syncs(), 1);
+    database.let_syncs_fail();
+    assert!(flusher.append_and_wait(POINT, put("b", "2")).await.is_err());
+}

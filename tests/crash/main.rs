@@ -1,0 +1,125 @@
+//! The node is killed at every step of a restart, over the scripted engine; what really arrived is read from
+//! the engine's own log.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use relatch::sim::{ContainerSpec, Engine, StopBehaviour};
+use support::node::{Node, NodeOptions};
+use tempfile::TempDir;
+
+struct World {
+    engine: Engine,
+    options: NodeOptions,
+    dir: TempDir,
+}
+
+impl World {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let container = ContainerSpec::named("web").stop(StopBehaviour::IgnoresSigterm);
+        let engine = Engine::builder().container(container).build().unwrap();
+        let socket = dir.path().join("docker.sock");
+        engine.serve_unix(&socket).await.unwrap();
+        let options = NodeOptions::new(socket.to_str().unwrap(), dir.path().join("data"));
+        Self { engine, options, dir }
+    }
+
+    fn posts(&self) -> usize {
+        self.engine.log().posts(&self.engine.container_id("web").unwrap()).len()
+    }
+
+    /// Asks, lets the failpoint kill the node, and starts it again without one.
+    fn killed_at(&self, failpoint: &str) -> Node {
+        let options = self.options.clone().failpoints(&format!("{failpoint}=return(kill)"));
+        let node = Node::start(&options);
+        let _asking = node.ask("local/web", &["--grace", "1s", "--request-id", "q1"]);
+        node.killed_by_failpoint();
+        Node::start(&options.plain())
+    }
+}
+
+/// Every failpoint of a restart, with the statuses that a run may end in, and the POSTs that there may be.
+const STEPS: &[(&str, &[&str], usize)] = &[
+    ("coordinator-after-propose", &["NOT_APPLIED", "APPLIED"], 1),
+    ("coordinator-after-commit", &["NOT_APPLIED"], 0),
+    ("coordinator-after-recheck", &["NOT_APPLIED"], 0),
+    ("dispatch-before-connect", &["NOT_APPLIED"], 0),
+    ("dispatch-after-connect", &["NOT_APPLIED"], 0),
+    ("dispatch-after-intent", &["UNRESOLVED"], 0),
+    ("dispatch-before-first-byte", &["UNRESOLVED"], 0),
+    ("dispatch-after-first-byte", &["APPLIED"], 1),
+    ("dispatch-before-journal-end", &["APPLIED"], 1),
+    ("dispatch-after-journal-end", &["APPLIED"], 1),
+    ("coordinator-before-settle", &["APPLIED"], 1),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_at_any_step_the_run_is_kept_and_there_is_never_a_second_post() {
+    for (failpoint, statuses, posts) in STEPS {
+        let world = World::new().await;
+        let node = world.killed_at(failpoint);
+        let known = node.recover("local/web", &["--grace", "1s", "--request-id", "q1"]);
+        assert_eq!(known.json["decision"], "DECISION_OPENED", "{failpoint}: {known:?}");
+        let run = node.wait_for_run(&known.run_id(), failpoint, |run| {
+            let looked = run["reasons"].to_string().contains("started-at-equal");
+            statuses.iter().any(|status| {
+                run["status"] == format!("RUN_STATUS_{status}").as_str()
+                    && (*status != "UNRESOLVED" || looked)
+            })
+        });
+        assert!(world.posts() <= *posts, "{failpoint}: {} POSTs\n{run:#}", world.posts());
+        if run["status"] == "RUN_STATUS_APPLIED" {
+            assert_eq!(world.posts(), 1, "{failpoint}: {run:#}");
+        }
+        println!("{failpoint:32} {:24} POSTs {}", run["status"].as_str().unwrap_or(""), world.posts());
+        node.stop();
+        world.engine.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_sent_for_an_interlock_that_was_never_committed() {
+    let world = World::new().await;
+    let node = world.killed_at("coordinator-before-propose");
+    assert_eq!(node.runs().len(), 0, "nothing was decided");
+    assert_eq!(world.posts(), 0, "and so nothing was sent");
+    node.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_interlocks_are_replayed_before_anything_is_admitted() {
+    let world = World::new().await;
+    let options = world.options.clone().failpoints("dispatch-before-connect=return(kill)");
+    let node = Node::start(&options);
+    let _asking = node.ask("local/web", &["--request-id", "q1"]);
+    node.killed_by_failpoint();
+
+    let hold = support::node::Hold::new(world.dir.path(), "replay");
+    let slow = options.plain().failpoints(&format!("coordinator-before-replay={}", hold.action()));
+    let node = Node::start(&slow);
+    hold.reached();
+    let early = node.recover("local/web", &["--request-id", "q2", "--retry-for", "1s"]);
+    assert_ne!(early.exit, 0, "nothing is admitted before the replay: {early:?}");
+    hold.release();
+    // The open run is settled by the journal's word before the next request is decided, so that one opens.
+    let answer = node.recover("local/web", &["--request-id", "q2"]);
+    assert_eq!(answer.json["decision"], "DECISION_OPENED", "{answer:?}");
+    node.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_never_share_a_data_directory() {
+    let world = World::new().await;
+    let node = Node::start(&world.options);
+    let second = support::node::relatch()
+        .args(["dev", "--listen", "127.0.0.1:0", "--docker", &world.options.docker])
+        .arg("--data-dir")
+        .arg(&world.options.data_dir)
+        .output()
+        .unwrap();
+    assert!(!second.status.success());
+    let said = String::from_utf8_lossy(&second.stderr);
+    assert!(said.contains("in use by another process"), "{said}");
+    node.stop();
+}

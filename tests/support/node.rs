@@ -1,0 +1,273 @@
+//! A relatch node as its own process, and the command line as its users type it.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// When waiting for a condition is given up. Not an expectation of speed: a busy machine is slow.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(120);
+
+/// How a node is started.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// `--docker`.
+    pub docker: String,
+    /// `--data-dir`; it outlives the node.
+    pub data_dir: PathBuf,
+    /// More arguments.
+    pub args: Vec<String>,
+    /// `FAILPOINTS`.
+    pub failpoints: Option<String>,
+}
+
+impl NodeOptions {
+    pub fn new(docker: impl Into<String>, data_dir: impl Into<PathBuf>) -> Self {
+        Self { docker: docker.into(), data_dir: data_dir.into(), args: Vec::new(), failpoints: None }
+    }
+
+    pub fn failpoints(mut self, failpoints: &str) -> Self {
+        self.failpoints = Some(failpoints.to_owned());
+        self
+    }
+
+    pub fn arg(mut self, arg: &str) -> Self {
+        self.args.push(arg.to_owned());
+        self
+    }
+
+    /// The same node without failpoints: how it is started again after a crash.
+    pub fn plain(&self) -> Self {
+        Self { failpoints: None, ..self.clone() }
+    }
+}
+
+/// A running `relatch dev`. Killed when dropped.
+pub struct Node {
+    child: Child,
+    addr: String,
+    log: PathBuf,
+}
+
+/// What a command answered.
+#[derive(Debug)]
+pub struct Answer {
+    pub exit: i32,
+    pub json: Value,
+    pub stderr: String,
+}
+
+impl Answer {
+    pub fn run(&self) -> &Value {
+        &self.json["run"]
+    }
+
+    pub fn run_id(&self) -> String {
+        self.json["run"]["runId"].as_str().unwrap_or_else(|| panic!("no run: {self:?}")).to_owned()
+    }
+}
+
+impl Node {
+    /// Starts it, and waits until clients can connect.
+    pub fn start(options: &NodeOptions) -> Self {
+        let log = options.data_dir.with_extension("log");
+        let stderr = File::options().create(true).append(true).open(&log).expect("opening the node's log");
+        let mut command = relatch();
+        command
+            .args(["-o", "json", "dev", "--listen", "127.0.0.1:0", "--docker", &options.docker])
+            .arg("--data-dir")
+            .arg(&options.data_dir)
+            .args(&options.args)
+            .env("RELATCH_LOG", "debug,openraft=warn,h2=warn,hyper=warn,tower=warn")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(stderr);
+        if let Some(failpoints) = &options.failpoints {
+            command.env("FAILPOINTS", failpoints);
+        }
+        let mut child = command.spawn().expect("starting relatch");
+        let stdout = child.stdout.take().expect("its stdout is piped");
+        let mut line = String::new();
+        let mut reader = BufReader::new(stdout);
+        reader.read_line(&mut line).expect("reading its first line");
+        let ready: Value = serde_json::from_str(&line)
+            .unwrap_or_else(|error| panic!("no address ({error}): {line:?}\n{}", tail(&log)));
+        let addr = ready["addr"].as_str().expect("an address").to_owned();
+        // Whatever it prints later must find somebody who reads.
+        std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
+        Self { child, addr, log }
+    }
+
+    pub fn addr(&self) -> &str {
+        &self.addr
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// SIGKILL, now.
+    pub fn kill(mut self) {
+        self.child.kill().expect("killing relatch");
+        let status = self.child.wait().expect("waiting for relatch");
+        assert_eq!(status.signal(), Some(9), "it ended by itself before: {status:?}\n{}", tail(&self.log));
+    }
+
+    /// Waits until a failpoint has killed it.
+    pub fn killed_by_failpoint(mut self) {
+        let status = wait_for("the failpoint to kill the node", || {
+            self.child.try_wait().expect("waiting for relatch").ok_or_else(|| "it still runs".to_owned())
+        });
+        assert_eq!(status.signal(), Some(9), "it ended otherwise: {status:?}\n{}", tail(&self.log));
+    }
+
+    /// SIGTERM, and waits for an orderly end.
+    pub fn stop(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("stopping relatch");
+        let status = self.child.wait().expect("waiting for relatch");
+        assert!(status.success(), "it ended with {status:?}\n{}", tail(&self.log));
+    }
+
+    /// `relatch recover TARGET --reason test …`, which gets its answer, whatever that is.
+    pub fn recover(&self, target: &str, args: &[&str]) -> Answer {
+        let mut all = vec!["recover", target, "--reason", "test"];
+        all.extend(args);
+        self.cli(&all)
+    }
+
+    /// The same, by a client whose answer nobody waits for: the node is about to be killed.
+    pub fn ask(&self, target: &str, args: &[&str]) -> Asking {
+        let child = relatch()
+            .args(["-o", "json", "--addr", &self.addr, "recover", target, "--reason", "test"])
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("running relatch");
+        Asking(child)
+    }
+
+    /// Any client command.
+    pub fn cli(&self, args: &[&str]) -> Answer {
+        let output = relatch()
+            .args(["-o", "json", "--addr", &self.addr])
+            .args(args)
+            .stdin(Stdio::null())
+            .output()
+            .expect("running relatch");
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        Answer {
+            exit: output.status.code().unwrap_or(-1),
+            json: serde_json::from_str(&stdout).unwrap_or(Value::Null),
+            stderr,
+        }
+    }
+
+    pub fn run(&self, id: &str) -> Value {
+        let answer = self.cli(&["runs", "show", id]);
+        assert_eq!(answer.exit, 0, "{answer:?}\n{}", tail(&self.log));
+        if answer.json["run"].is_null() { answer.json } else { answer.json["run"].clone() }
+    }
+
+    pub fn runs(&self) -> Vec<Value> {
+        let answer = self.cli(&["runs", "list"]);
+        assert_eq!(answer.exit, 0, "{answer:?}\n{}", tail(&self.log));
+        answer.json["runs"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// Waits until the run is as wanted.
+    pub fn wait_for_run(&self, id: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        wait_for(what, || {
+            let run = self.run(id);
+            if wanted(&run) { Ok(run) } else { Err(format!("{run:#}\n{}", tail(&self.log))) }
+        })
+    }
+
+    pub fn wait_for_status(&self, id: &str, status: &str) -> Value {
+        let wanted = format!("RUN_STATUS_{status}");
+        self.wait_for_run(id, &wanted, |run| run["status"] == wanted.as_str())
+    }
+}
+
+/// A client that still asks. It goes when this is dropped.
+pub struct Asking(Child);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _gone = self.child.kill();
+            let _reaped = self.child.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("the node's log ends with:\n{}", tail(&self.log));
+        }
+    }
+}
+
+/// The binary under test.
+pub fn relatch() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_relatch"));
+    // What the person who runs the tests has set for their own cluster is not meant for these.
+    command.env_remove("RELATCH_ADDR").env_remove("FAILPOINTS");
+    command
+}
+
+/// Waits for a condition, and says what it saw last if it has to give up.
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let begun = Instant::now();
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(saw) if begun.elapsed() > GIVE_UP_AFTER => panic!("gave up waiting for {what}: {saw}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+/// A point in the node at which it waits until it is let go on (`return(hold PATH)`).
+pub struct Hold {
+    path: PathBuf,
+}
+
+impl Hold {
+    pub fn new(dir: &Path, name: &str) -> Self {
+        Self { path: dir.join(name) }
+    }
+
+    /// The failpoint's action.
+    pub fn action(&self) -> String {
+        format!("return(hold {})", self.path.display())
+    }
+
+    /// Waits until the node stands at the point.
+    pub fn reached(&self) {
+        let reached = self.path.with_extension("reached");
+        wait_for("the node to reach the point", || {
+            if reached.exists() { Ok(()) } else { Err("not there yet".to_owned()) }
+        });
+    }
+
+    pub fn release(&self) {
+        File::create(&self.path).expect("releasing the node");
+    }
+}
+
+fn tail(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(60)..].join("\n")
+}
