@@ -9,7 +9,7 @@ use tonic::{Code, ConnectError, Response, Status};
 
 use super::address::Address;
 use super::output::Output;
-use super::text::plain;
+use super::text::{plain, with_causes};
 use crate::rpc::v1::recovery_client::RecoveryClient;
 
 /// A client of one node.
@@ -157,31 +157,34 @@ pub(super) fn may_be_repeated(status: &Status) -> bool {
 
 /// True if there was no connection, so that nothing can have arrived.
 fn is_unreachable(status: &Status) -> bool {
-    let mut next = status.source();
-    while let Some(cause) = next {
-        if cause.is::<ConnectError>() {
-            return true;
-        }
-        next = cause.source();
-    }
-    false
+    causes(status).any(|cause| cause.is::<ConnectError>())
 }
 
 /// What a status says, with the causes of an error on the way.
 pub(super) fn told(status: &Status) -> String {
-    let mut text = status.message().to_owned();
+    // Between an unreachable node and the system's own word for it stand only names of layers.
+    if is_unreachable(status)
+        && let Some(cause) = causes(status).last()
+    {
+        return format!("connecting: {}", with_causes(std::iter::once(cause)));
+    }
+    let message = plain(status.message());
+    let causes = with_causes(causes(status));
+    match (message.is_empty(), causes.is_empty()) {
+        (true, true) => status.code().description().to_owned(),
+        (true, false) => causes,
+        (false, _) if message.contains(&causes) => message,
+        (false, _) => format!("{message}: {causes}"),
+    }
+}
+
+fn causes(status: &Status) -> impl Iterator<Item = &(dyn Error + 'static)> {
     let mut next = status.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = if text.is_empty() { cause_text } else { format!("{text}: {cause_text}") };
-        }
+    std::iter::from_fn(move || {
+        let cause = next?;
         next = cause.source();
-    }
-    if text.is_empty() {
-        text = status.code().description().to_owned();
-    }
-    plain(&text)
+        Some(cause)
+    })
 }
 
 #[cfg(test)]

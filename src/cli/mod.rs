@@ -9,6 +9,8 @@ mod demo;
 mod dev;
 mod duration;
 mod exit;
+#[cfg(test)]
+mod fake;
 mod follow;
 mod output;
 mod recover;
@@ -57,18 +59,14 @@ struct Global {
     output: Format,
 }
 
+// Each command says of itself what it does: a comment here would take the place of its whole help.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a single node for this machine's Docker Engine, as the host `local`
     Dev(dev::Dev),
-    /// Ask for one restart of one container
     Recover(recover::Recover),
-    /// Look at runs: every decision, and what became of it
     #[command(subcommand)]
     Runs(runs::Runs),
-    /// Show what relatch does when an answer is lost: real processes, a simulated engine
     Demo(demo::Demo),
-    /// Run a scripted Docker Engine
     #[command(hide = true)]
     SimEngine(sim_engine::SimEngine),
 }
@@ -92,7 +90,7 @@ pub fn main() -> ExitCode {
     let exit = result.unwrap_or_else(|error| {
         let exit = Exit::of_error(&error);
         if exit != Exit::Done {
-            output.note(format!("error: {error:#}"));
+            output.note(format!("error: {}", text::with_causes(error.chain())));
         }
         exit
     });
@@ -108,6 +106,15 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_recover_has_the_exit_codes() {
+        let error = Cli::try_parse_from(["relatch", "recover", "--help"]).unwrap_err();
+        assert!(error.to_string().contains("4 still uncertain"), "{error}");
+        for command in Cli::command().get_subcommands() {
+            assert!(command.get_about().is_some(), "{} has no help", command.get_name());
+        }
     }
 
     #[test]

@@ -22,7 +22,8 @@ use crate::rpc::v1;
 ///
 /// Exit codes: 0 accepted, or with --wait: recovered (or applied, where nothing can verify it or
 /// --wait=applied); 3 refused; and with --wait: 4 still uncertain when the wait ended, 5 not applied,
-/// 6 superseded, 7 applied but not recovered, 8 resolved by an operator. 1 is an error, 2 wrong usage.
+/// 6 superseded, 7 applied but not recovered (or not yet), 8 resolved by an operator. 1 is an error, 2 wrong
+/// usage.
 #[derive(Debug, clap::Args)]
 pub(super) struct Recover {
     /// host/container-name, or host/project/service[/N] for a Compose container
@@ -75,30 +76,39 @@ fn parse_expect(text: &str) -> Result<Expect, String> {
 
 impl Recover {
     pub(super) async fn run(self, addr: Vec<Address>, output: &Output) -> anyhow::Result<Exit> {
+        let mut nodes = Nodes::new(addr)?;
+        let (answer, exit) = self.ask(&mut nodes, output).await?;
+        output.document("relatch.v1.RequestRecoveryResponse", &answer, || table(&answer))?;
+        Ok(exit)
+    }
+
+    /// Asks, and waits if that was wanted; the answer then has the run as it was when the wait ended.
+    pub(super) async fn ask(
+        &self,
+        nodes: &mut Nodes,
+        output: &Output,
+    ) -> anyhow::Result<(v1::RequestRecoveryResponse, Exit)> {
         let id = match &self.request_id {
             Some(id) => id.clone(),
             None => mint_request_id()?,
         };
-        let mut nodes = Nodes::new(addr)?;
         let request = self.request(&id);
         let call = async |mut client: Client| client.request_recovery(request.clone()).await;
         let retry = Retry { within: self.retry_for, unreachable: true };
         let answered = nodes.call(retry, output, call).await;
         let mut answer = answered.map_err(|error| not_decided(error, &id))?;
-
         let run = answer.run.take().context("the node answered without a run; it is not a relatch node")?;
         let (run, exit) = match (answer.decision(), self.wait) {
             (v1::Decision::Refused, _) => (run, Exit::Refused),
             (_, None) => (run, Exit::Done),
             (_, Some(wait_for)) => {
-                let run = wait(&mut nodes, output, run, wait_for, self.wait_timeout).await?;
+                let run = wait(nodes, output, run, wait_for, self.wait_timeout).await?;
                 let exit = Exit::of_run(&run, wait_for);
                 (run, exit)
             }
         };
         answer.run = Some(run);
-        output.document("relatch.v1.RequestRecoveryResponse", &answer, || table(&answer))?;
-        Ok(exit)
+        Ok((answer, exit))
     }
 
     fn request(&self, id: &RequestId) -> v1::RequestRecoveryRequest {

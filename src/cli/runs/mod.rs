@@ -11,14 +11,12 @@ use super::client::Nodes;
 use super::exit::Exit;
 use super::output::Output;
 
-/// Looks at runs.
+/// Look at runs: every decision, and what became of it
+// Each command says of itself what it does: a comment here would take the place of its whole help.
 #[derive(Debug, Subcommand)]
 pub(super) enum Runs {
-    /// List runs, newest first
     List(list::List),
-    /// Show one run with its history
     Show(show::Show),
-    /// Follow runs as they change, until Ctrl-C
     Watch(watch::Watch),
 }
 
