@@ -326,7 +326,7 @@ mod tests {
             leaves("fn f(x: &crate::a::B) -> Vec::<u8> { crate::c::d(x)?; x.e::<F>() }"),
             ["crate::a::B", "Vec", "crate::c::d", "e"]
         );
-        assert_eq!(leaves("pub(in crate::a) fn f() -> impl Sized + use<'a> {}"), [String::new(); 0]);
+        assert_eq!(leaves("pub(in crate::a) fn f() -> impl Sized + use<'a> {}"), Vec::<String>::new());
     }
 
     #[test]
