@@ -14,6 +14,7 @@ use super::super::view;
 use super::judge::{Evidence, Verdict, judge, short};
 use super::stage::{Folder, Process};
 use super::timeline::{Timeline, Who};
+use crate::rpc::v1;
 use crate::rpc::v1::{RequestRecoveryRequest, RequestRecoveryResponse, Run, RunStatus, Verification};
 use crate::sim::{ContainerSpec, EffectKind, EngineSpec, Event, Health, Healthcheck, History, StopBehaviour};
 
@@ -102,8 +103,7 @@ async fn with_engine(
 
     let listen = addr.trim_start_matches("http://");
     let node = start_node(folder, listen, "node-2.log").await?;
-    timeline
-        .say(Who::Relatch, "is started again, and finds an intent in its journal: the POST may have left");
+    timeline.say(Who::Relatch, "is started again, from what its disk has");
     let settled = follow(&mut nodes, &quiet, &opened, timeline).await;
     let run = match settled {
         Ok(run) => run,
@@ -194,7 +194,7 @@ async fn follow(
         loop {
             let run = follow.next().await?.run.context("a change without a run")?;
             for event in run.events.iter().skip(told) {
-                timeline.say(Who::Relatch, &in_words(&event.kind, &event.detail));
+                timeline.say(Who::Relatch, &in_words(event, &run));
             }
             told = told.max(run.events.len());
             let open = matches!(run.status(), RunStatus::Interlocked | RunStatus::Unresolved);
@@ -209,18 +209,27 @@ async fn follow(
     settled.await.with_context(|| format!("run {} did not come to its end in {within} s", opened.run_id))?
 }
 
-/// An event, for somebody who sees the words for the first time.
-fn in_words(kind: &str, detail: &str) -> String {
-    let meaning = match kind {
-        "UNRESOLVED" => "the effect is not known, so no claim is made and nothing is sent again",
-        "APPLIED" => "a later StartedAt of the same container: the restart happened",
-        "QUARANTINE_BEGAN" => "no whole reply was seen, so the target stays closed for a while",
-        "VERIFIED" => "its health check was watched after the restart",
-        "ATTESTED" => "what the journal says",
-        "OBSERVED" => "a look at the container",
-        _ => return format!("{kind}: {detail}"),
+/// An event, for somebody who sees the words for the first time. `run` is as it was after it.
+fn in_words(event: &v1::Event, run: &Run) -> String {
+    let started = |life: Option<&v1::Incarnation>| life.and_then(|life| life.started_at);
+    let meaning = match event.kind.as_str() {
+        "ATTESTED" if run.status() == RunStatus::Unresolved => {
+            "its journal has an intent, so the POST may have left".into()
+        }
+        "UNRESOLVED" => "the effect is not known: no claim is made, and nothing is sent again".into(),
+        "OBSERVED" if started(run.observed.as_ref()) == started(run.baseline.as_ref()) => {
+            "a look at the container: the StartedAt of before, which proves nothing".into()
+        }
+        "OBSERVED" => "a look at the container: a later StartedAt".into(),
+        "APPLIED" => format!("the restart happened; the evidence: {}", run.settlement),
+        "QUARANTINE_BEGAN" => {
+            "no whole reply was seen, so the target stays closed for a while: the POST must be spent first"
+                .into()
+        }
+        "VERIFIED" => format!("watched after the restart: {}", view::verification(run)),
+        _ => event.detail.clone(),
     };
-    if detail.is_empty() { format!("{kind}: {meaning}") } else { format!("{kind}: {meaning} ({detail})") }
+    format!("{}: {meaning}", event.kind)
 }
 
 /// Tells what happens in the engine as its log grows.
