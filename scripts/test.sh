@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the tests, with failpoints and holes compiled in: scripts/test.sh [group]
 #
-# Without a group: everything. A group is a folder of tests/, or "unit" for the tests inside src/.
+# Without a group: everything. A group is a folder of tests/, "unit" for the tests inside src/, or "holes" for
+# the guards that are taken out one by one (scripts/holes.sh).
 # Ends with a table of how many tests each group ran, and fails if any was skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,9 +13,10 @@ group="${1:-}"
 case "$group" in
   '') which=() ;;
   unit) which=(--lib --bins) ;;
+  holes) exec scripts/holes.sh ;;
   *)
     if [ ! -f "tests/$group/main.rs" ]; then
-      say "there is no group of tests called '$group'. There are: unit $(cd tests && for main in */main.rs; do printf '%s ' "${main%/main.rs}"; done)"
+      say "there is no group of tests called '$group'. There are: unit holes $(cd tests && for main in */main.rs; do printf '%s ' "${main%/main.rs}"; done)"
       exit 2
     fi
     which=(--test "$group")
@@ -53,4 +55,8 @@ awk '
     if (all_passed == 0) { print "no test ran: this counts as a failure"; exit 1 }
   }
 ' "$log" || status=1
+if [ -z "$group" ]; then
+  printf '\n'
+  scripts/holes.sh || status=1
+fi
 exit "$status"

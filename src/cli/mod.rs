@@ -77,7 +77,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(cli.global.output);
     let result = Runtime::new().map_err(anyhow::Error::from).and_then(|runtime| {
-        runtime.block_on(async {
+        let ended = runtime.block_on(async {
             match cli.command {
                 Command::Dev(command) => command.run(&output).await,
                 Command::Recover(command) => command.run(cli.global.addr, &output).await,
@@ -85,7 +85,10 @@ pub fn main() -> ExitCode {
                 Command::Demo(command) => command.run(&output).await,
                 Command::SimEngine(command) => command.run().await,
             }
-        })
+        });
+        // What still hangs on a disk or an engine must not keep a process that has ended.
+        runtime.shutdown_background();
+        ended
     });
     let exit = result.unwrap_or_else(|error| {
         let exit = Exit::of_error(&error);

@@ -7,6 +7,9 @@ use tracing_subscriber::EnvFilter;
 
 const VARIABLE: &str = "RELATCH_LOG";
 
+/// At debug level bollard prints whole replies, and with them what containers have in their environment.
+const NO_REPLIES: &str = "bollard=info";
+
 /// Sets up the log of this process. `RELATCH_LOG` filters it, as in `relatch=debug,openraft=warn`.
 pub(super) fn init(default: &str) -> anyhow::Result<()> {
     let filter = match std::env::var(VARIABLE) {
@@ -15,6 +18,7 @@ pub(super) fn init(default: &str) -> anyhow::Result<()> {
         })?,
         _ => EnvFilter::new(default),
     };
+    let filter = filter.add_directive(NO_REPLIES.parse().context("a directive of our own")?);
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)

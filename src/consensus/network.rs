@@ -14,8 +14,8 @@ use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
 };
 
-use super::snapshot::SnapshotFile;
-use super::type_config::{Member, Snapshot, TypeConfig, Vote};
+use super::snapshot::{Snapshot, SnapshotFile};
+use super::type_config::{Member, TypeConfig, Vote};
 
 /// Makes [`NoPeer`]s.
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::stored::{StoredConfiguration, StoredLogId};
-use super::type_config::SnapshotMeta;
+use super::type_config::{SnapshotMeta, TypeConfig};
 use crate::ledger::Record;
 use crate::model::ClusterId;
 use crate::storage::StorageError;
@@ -26,6 +26,9 @@ pub struct SnapshotFile {
     pub(super) file: File,
     pub(super) path: PathBuf,
 }
+
+/// A snapshot, as the library hands it around.
+pub(super) type Snapshot = openraft::type_config::alias::SnapshotOf<TypeConfig, SnapshotFile>;
 
 /// What a snapshot says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

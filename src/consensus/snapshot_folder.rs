@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::snapshot::{Header, SnapshotFile, Writer};
+use super::snapshot::{Header, Snapshot, SnapshotFile, Writer};
 use super::stored::{APPLIED, LEDGER, MEMBERSHIP, RAFT, StoredConfiguration, StoredLogId};
-use super::type_config::{Snapshot, StoredMembership};
+use super::type_config::StoredMembership;
 use crate::env::failpoint;
 use crate::ledger::Record;
 use crate::model::ClusterId;

@@ -11,15 +11,13 @@ use openraft::storage::{EntryResponder, RaftStateMachine};
 use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::snapshot::SnapshotFile;
+use super::snapshot::{Snapshot, SnapshotFile};
 use super::snapshot_folder::SnapshotFolder;
 use super::state::State;
 use super::stored::{
     APPLIED, END, LEDGER, MEMBERSHIP, RAFT, StoredConfiguration, StoredLogId, encode, load, malformed,
 };
-use super::type_config::{
-    Answer, Entry, LogId, Proposal, Snapshot, SnapshotMeta, StoredMembership, TypeConfig,
-};
+use super::type_config::{Answer, Entry, LogId, Proposal, SnapshotMeta, StoredMembership, TypeConfig};
 use crate::env::failpoint;
 use crate::ledger::{EntryPosition, Ledger, LoadError, Record};
 use crate::model::{ClusterId, Holes, LogIndex, Term};

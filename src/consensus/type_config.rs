@@ -21,8 +21,6 @@ openraft::declare_raft_types!(
 pub(super) type Entry = openraft::type_config::alias::EntryOf<TypeConfig>;
 pub(super) type LogId = openraft::type_config::alias::LogIdOf<TypeConfig>;
 pub(super) type Membership = openraft::Membership<u64, Member>;
-pub(super) type Snapshot =
-    openraft::type_config::alias::SnapshotOf<TypeConfig, super::snapshot::SnapshotFile>;
 pub(super) type SnapshotMeta = openraft::type_config::alias::SnapshotMetaOf<TypeConfig>;
 pub(super) type StoredMembership = openraft::type_config::alias::StoredMembershipOf<TypeConfig>;
 pub(super) type Vote = openraft::type_config::alias::VoteOf<TypeConfig>;

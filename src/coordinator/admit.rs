@@ -37,6 +37,11 @@ pub(super) async fn decide(
             shared.hosts.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         ),
     })?;
+    // Not a refusal, which would be final: the engine has only not answered for the first time yet.
+    if shared.consensus.read(|ledger| ledger.host(request.spelling.host()).is_none()) {
+        let detail = format!("host {} is not bound yet: its engine has not answered", request.spelling.host());
+        return Err(RequestError::Unavailable { detail });
+    }
     let run = new_run_id(shared)?;
     let command = match look(shared, host, &request).await {
         Ok(found) => Command::OpenInterlock(Box::new(OpenInterlock {

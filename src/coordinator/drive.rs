@@ -2,34 +2,34 @@
 
 use std::sync::Arc;
 
+use super::follow::follow_to_the_end;
 use super::send::dispatch;
 use super::shared::{Deposed, Shared};
 use super::take_over::take_over;
-use super::watch::watch_to_the_end;
 use crate::model::{RunId, Term};
 
 /// Dispatches a run that this process proposed in this very term, and sees it to its end.
-pub(super) async fn dispatch_and_watch(shared: Arc<Shared>, term: Term, id: RunId) {
+pub(super) async fn dispatch_and_follow(shared: Arc<Shared>, term: Term, id: RunId) {
     let ended = async {
         dispatch(&shared, term, &id).await?;
-        watch_to_the_end(&shared, term, &id).await
+        follow_to_the_end(&shared, term, &id).await
     };
     report(&id, ended.await);
 }
 
 /// Takes over a run that somebody else proposed, or that this process gave up, and sees it to its end. It is
 /// never dispatched (again).
-pub(super) async fn take_over_and_watch(shared: Arc<Shared>, term: Term, id: RunId) {
+pub(super) async fn take_over_and_follow(shared: Arc<Shared>, term: Term, id: RunId) {
     let ended = async {
         take_over(&shared, term, &id).await?;
-        watch_to_the_end(&shared, term, &id).await
+        follow_to_the_end(&shared, term, &id).await
     };
     report(&id, ended.await);
 }
 
 /// Sees a run to its end that was taken over already.
-pub(super) async fn watch(shared: Arc<Shared>, term: Term, id: RunId) {
-    report(&id, watch_to_the_end(&shared, term, &id).await);
+pub(super) async fn follow(shared: Arc<Shared>, term: Term, id: RunId) {
+    report(&id, follow_to_the_end(&shared, term, &id).await);
 }
 
 fn report(id: &RunId, ended: Result<(), Deposed>) {

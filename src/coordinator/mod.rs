@@ -9,6 +9,7 @@
 mod admit;
 mod drive;
 mod facts;
+mod follow;
 mod grace;
 mod look;
 mod request;
@@ -17,7 +18,6 @@ mod send;
 mod shared;
 mod supervisor;
 mod take_over;
-mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -63,7 +63,7 @@ async fn reign(shared: &Arc<Shared>, term: Term, drivers: &mut JoinSet<()>) {
     }
     let mut driven = replay(shared, term).await;
     for run in &driven {
-        drivers.spawn(drive::watch(Arc::clone(shared), term, run.clone()));
+        drivers.spawn(drive::follow(Arc::clone(shared), term, run.clone()));
     }
     shared.admitting.send_replace(Some(term));
     tracing::info!(%term, open_runs = driven.len(), "replay is done: this node admits requests");
@@ -75,9 +75,9 @@ async fn reign(shared: &Arc<Shared>, term: Term, drivers: &mut JoinSet<()>) {
         for run in undriven(shared, &driven) {
             driven.insert(run.clone());
             if shared.pledges.take(&run, term) {
-                drivers.spawn(drive::dispatch_and_watch(Arc::clone(shared), term, run));
+                drivers.spawn(drive::dispatch_and_follow(Arc::clone(shared), term, run));
             } else {
-                drivers.spawn(drive::take_over_and_watch(Arc::clone(shared), term, run));
+                drivers.spawn(drive::take_over_and_follow(Arc::clone(shared), term, run));
             }
         }
         while drivers.try_join_next().is_some() {}

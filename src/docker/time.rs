@@ -161,6 +161,8 @@ mod tests {
         ) {
             let instant = EngineInstant::new(unix_s, nanos).unwrap();
             prop_assert_eq!(parse_instant(&format_instant(instant)), Ok(instant));
+            // As the ledger shows it, in a history.
+            prop_assert_eq!(parse_instant(&instant.to_string()), Ok(instant));
         }
 
         #[test]

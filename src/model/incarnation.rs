@@ -98,10 +98,30 @@ pub struct Incarnation {
     pub started_at: EngineInstant,
 }
 
+/// RFC 3339 in UTC, always with nine digits: `2026-11-30T16:03:27.000000500Z`.
 impl fmt::Display for EngineInstant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:09}", self.unix_s, self.nanos)
+        let (days, second) = (self.unix_s.div_euclid(86_400), self.unix_s.rem_euclid(86_400));
+        let (year, month, day) = civil(days);
+        let (hours, minutes, seconds) = (second / 3600, second / 60 % 60, second % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{:09}Z", self.nanos)
     }
+}
+
+/// The date that lies so many days after 1970-01-01, in the proleptic Gregorian calendar.
+///
+/// The rule is `civil_from_days` of Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms": years
+/// begin in March there, so that the leap day comes last, and 400 years have 146,097 days.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let shifted = days.saturating_add(719_468);
+    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    (year, month, day)
 }
 
 #[cfg(test)]
@@ -114,6 +134,16 @@ mod tests {
         let b = EngineInstant::new(1_700_000_000, 999_999_999).unwrap();
         let c = EngineInstant::new(1_700_000_001, 0).unwrap();
         assert!(a < b && b < c);
+    }
+
+    #[test]
+    fn an_instant_is_shown_as_people_read_it() {
+        let shown = |unix_s| EngineInstant::new(unix_s, 500).unwrap().to_string();
+        assert_eq!(shown(0), "1970-01-01T00:00:00.000000500Z");
+        assert_eq!(shown(-1), "1969-12-31T23:59:59.000000500Z");
+        assert_eq!(shown(951_868_799), "2000-02-29T23:59:59.000000500Z");
+        assert_eq!(shown(951_868_800), "2000-03-01T00:00:00.000000500Z");
+        assert_eq!(shown(1_796_054_607), "2026-11-30T16:03:27.000000500Z");
     }
 
     #[test]

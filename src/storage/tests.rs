@@ -110,6 +110,27 @@ fn a_torn_last_record_is_dropped_and_nothing_before_it() {
     let database = open(folder.path());
     assert_eq!(value(&database, "098").as_deref(), Some("value-098"));
     assert_eq!(value(&database, "099"), None);
+    // And the repair holds: what is written from here on is found after the next start.
+    database.write_synced(put("099", "again")).unwrap();
+    drop(database);
+    assert_eq!(value(&open(folder.path()), "099").as_deref(), Some("again"));
+}
+
+#[test]
+fn the_guards_against_lost_writes_are_on_in_what_rocksdb_says_of_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let _database = open(folder.path());
+    let files = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let options = files.filter(|f| f.file_name().unwrap().to_string_lossy().starts_with("OPTIONS-")).max();
+    let options = fs::read_to_string(options.expect("there is an OPTIONS file")).unwrap();
+    for set in [
+        "wal_recovery_mode=kTolerateCorruptedTailRecords",
+        "track_and_verify_wals=true",
+        "paranoid_checks=true",
+        "manual_wal_flush=false",
+    ] {
+        assert!(options.contains(set), "{set} is not in\n{options}");
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl World {
 
 /// Every failpoint of a restart, with the statuses that a run may end in, and the POSTs that there may be.
 const STEPS: &[(&str, &[&str], usize)] = &[
-    ("coordinator-after-propose", &["NOT_APPLIED", "APPLIED"], 1),
+    ("coordinator-after-propose", &["NOT_APPLIED", "UNRESOLVED", "APPLIED"], 1),
     ("coordinator-after-commit", &["NOT_APPLIED"], 0),
     ("coordinator-after-recheck", &["NOT_APPLIED"], 0),
     ("dispatch-before-connect", &["NOT_APPLIED"], 0),

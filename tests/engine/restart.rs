@@ -52,7 +52,7 @@ fn the_same_request_id_is_one_request() {
     let again = node.recover(&world.target(), &["--request-id", "q1"]);
     assert_eq!(again.run_id(), first.run_id());
     let other = node.recover(&world.target(), &["--request-id", "q1", "--grace", "4s"]);
-    assert_eq!(other.exit, 1, "the same id with other content is an error: {other:?}");
+    assert_eq!(other.exit, 2, "the same id with other content is an error: {other:?}");
     assert!(other.stderr.contains("request_id"), "{other:?}");
     assert_eq!(world.posts(), 1);
 }
@@ -79,6 +79,6 @@ fn a_target_that_is_not_there_is_refused_with_what_is() {
     assert_eq!(answer.exit, 3, "{answer:?}");
     assert_eq!(answer.run()["reasons"][0]["code"], "target-not-found");
     let unknown = node.recover("elsewhere/web", &[]);
-    assert_eq!(unknown.exit, 1, "an unknown host is an error, and not stored: {unknown:?}");
+    assert_eq!(unknown.exit, 2, "an unknown host is an error, and not stored: {unknown:?}");
     assert!(unknown.stderr.contains("target"), "{unknown:?}");
 }

@@ -16,7 +16,8 @@ pub struct World {
     pub id: String,
     /// `StartedAt` before anything was asked.
     pub started_at: String,
-    pub dir: TempDir,
+    /// Goes with the world.
+    _dir: TempDir,
 }
 
 impl World {
@@ -29,7 +30,7 @@ impl World {
         let dir = tempfile::Builder::new().prefix("relatch-").tempdir().expect("a temporary folder");
         let proxy = Proxy::start(dir.path(), &docker.socket(), on_restart);
         let options = NodeOptions::new(proxy.endpoint(), dir.path().join("data"));
-        Self { docker, proxy, options, name, id, started_at, dir }
+        Self { docker, proxy, options, name, id, started_at, _dir: dir }
     }
 
     pub fn node(&self) -> Node {

@@ -139,15 +139,29 @@ async fn leadership_is_told_only_once_an_entry_of_that_term_is_applied() {
     node.stop().await;
 }
 
-#[tokio::test]
+/// Apply is held up by a reader until the proposal has timed out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_proposal_that_timed_out_is_unknown_since_it_may_still_commit() {
     let dir = tempfile::tempdir().unwrap();
     let (node, term) = Node::leading(dir.path(), &HandClock::at(0)).await;
     let mut applied = node.consensus.applied();
     let before = *applied.borrow();
-    let error = node.consensus.propose(term, bind("edge"), 0).await.unwrap_err();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (entered, has_entered) = tokio::sync::oneshot::channel();
+    let reader = node.consensus.clone();
+    let reading = tokio::task::spawn_blocking(move || {
+        reader.read(|_| {
+            entered.send(()).unwrap();
+            let _ = released.recv();
+        });
+    });
+    has_entered.await.unwrap();
+    let error = node.consensus.propose(term, bind("edge"), 20).await.unwrap_err();
     assert!(matches!(error, ProposeError::Unknown { .. }), "{error}");
-    // And so it does.
+    assert_eq!(*applied.borrow(), before);
+    // And it does commit.
+    release.send(()).unwrap();
+    reading.await.unwrap();
     applied.wait_for(|index| *index > before).await.unwrap();
     assert!(node.consensus.read(|ledger| ledger.host(&HostName::new("edge").unwrap()).is_some()));
     node.stop().await;

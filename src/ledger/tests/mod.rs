@@ -10,11 +10,7 @@ use crate::model::*;
 
 /// The guards that this run of the tests takes out: none, unless `RELATCH_HOLE` names one.
 fn holes() -> Holes {
-    #[cfg(feature = "failpoints")]
-    if let Ok(name) = std::env::var("RELATCH_HOLE") {
-        return Holes::only(name.parse().unwrap());
-    }
-    Holes::none()
+    crate::env::holes().unwrap()
 }
 
 fn cluster() -> ClusterId {

@@ -18,16 +18,20 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (0..3_u8, 0..3_u8, proptest::option::of(0..6_u8), proptest::bool::weighted(0.1))
+        4 => (0..3_u8, 0..3_u8, proptest::option::of(0..6_u8), one_in(10))
             .prop_map(|(container, target, request, stale)| Step::Ask { container, target, request, stale }),
         3 => (0..12_u8, 0..7_u8).prop_map(|(run, kind)| Step::Exchange { run, kind }),
-        3 => (0..12_u8, 0..4_u8, proptest::bool::weighted(0.8))
+        3 => (0..12_u8, 0..4_u8, one_in(5).prop_map(|wrong| !wrong))
             .prop_map(|(run, word, right)| Step::Journal { run, word, right }),
         3 => (0..12_u8, 0..6_u8).prop_map(|(run, kind)| Step::Look { run, kind }),
         1 => (-100_000..900_000_i64).prop_map(|forward_ms| Step::Clock { forward_ms }),
         1 => Just(Step::Term),
         1 => Just(Step::Reload),
     ]
+}
+
+fn one_in(n: u32) -> impl Strategy<Value = bool> {
+    prop_oneof![1 => Just(true), n - 1 => Just(false)]
 }
 
 fn exchange(kind: u8) -> Exchange {

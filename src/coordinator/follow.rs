@@ -1,4 +1,4 @@
-//! Watching: looks until a run is settled and its recovery known (steps 7 to 9 of a restart).
+//! Following: looks until a run is settled and its recovery known (steps 7 to 9 of a restart).
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const VERIFY_EVERY: Duration = Duration::from_secs(1);
 
 /// Steps 7 to 9: looks, with growing pauses, until the run is settled, its quarantine is over, and its
 /// recovery is known.
-pub(super) async fn watch_to_the_end(shared: &Shared, term: Term, id: &RunId) -> Result<(), Deposed> {
+pub(super) async fn follow_to_the_end(shared: &Shared, term: Term, id: &RunId) -> Result<(), Deposed> {
     let limits = shared.consensus.read(|ledger| ledger.limits().clone());
     let mut pause = Duration::from_millis(limits.observe_first_ms);
     while let Some((run, _, _)) = open_run(shared, id) {
