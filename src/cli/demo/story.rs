@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
 
 use super::super::client::{CallError, Client, Nodes, Retry};
 use super::super::follow::Follow;
@@ -49,8 +50,10 @@ pub(super) async fn tell(folder: &Folder, timeline: &Timeline) -> anyhow::Result
         Who::Engine,
         &format!("container web ({}) runs, and is unhealthy: its queue is saturated", short(&container_id)),
     );
-    let watcher = tokio::spawn(tell_effects(wire_log.clone(), container_id.clone(), timeline.clone()));
-    let told = with_engine(folder, timeline, &wire_log, &container_id).await;
+    let (posts_told, posts) = watch::channel(0);
+    let watcher =
+        tokio::spawn(tell_effects(wire_log.clone(), container_id.clone(), timeline.clone(), posts_told));
+    let told = with_engine(folder, timeline, &wire_log, &container_id, posts).await;
     watcher.abort();
     let ended = engine.end().await;
     let told = told?;
@@ -63,6 +66,7 @@ async fn with_engine(
     timeline: &Timeline,
     wire_log: &Path,
     container_id: &str,
+    mut posts: watch::Receiver<usize>,
 ) -> anyhow::Result<Told> {
     let node = start_node(folder, "127.0.0.1:0", "node-1.log").await?;
     let addr = node.said("/addr")?;
@@ -92,8 +96,8 @@ async fn with_engine(
         ),
     );
 
-    if let Err(error) = wait_for_post(wire_log, container_id).await {
-        bail!("{error}; the run is {}, and the node logged:\n{}", view::run(&opened), node.log());
+    if timeout(POST_WITHIN, posts.wait_for(|told| *told > 0)).await.is_err() {
+        bail!("no restart request arrived; {}\nThe node logged:\n{}", view::run(&opened), node.log());
     }
     let pid = node.kill_9().await?;
     timeline.say(
@@ -169,18 +173,6 @@ async fn ask(
     nodes.call(retry, output, call).await.map_err(CallError::advise)
 }
 
-/// Waits until the engine has read the whole restart request.
-async fn wait_for_post(wire_log: &Path, container_id: &str) -> anyhow::Result<()> {
-    let begun = Instant::now();
-    while begun.elapsed() < POST_WITHIN {
-        if !History::read(wire_log)?.posts(container_id).is_empty() {
-            return Ok(());
-        }
-        sleep(POLL).await;
-    }
-    bail!("no restart request arrived within {} s", POST_WITHIN.as_secs())
-}
-
 /// Follows the run until it is known whether the container became well, and tells what happens in it.
 async fn follow(
     nodes: &mut Nodes,
@@ -232,8 +224,13 @@ fn in_words(event: &v1::Event, run: &Run) -> String {
     format!("{}: {meaning}", event.kind)
 }
 
-/// Tells what happens in the engine as its log grows.
-async fn tell_effects(wire_log: PathBuf, container_id: String, timeline: Timeline) {
+/// Tells what happens in the engine as its log grows, and then how many restart requests have arrived whole.
+async fn tell_effects(
+    wire_log: PathBuf,
+    container_id: String,
+    timeline: Timeline,
+    posts_told: watch::Sender<usize>,
+) {
     let mut seen = 0;
     loop {
         if let Ok(history) = History::read(&wire_log) {
@@ -243,6 +240,7 @@ async fn tell_effects(wire_log: PathBuf, container_id: String, timeline: Timelin
                 }
             }
             seen = history.entries.last().map_or(seen, |entry| entry.seq);
+            posts_told.send_replace(history.posts(&container_id).len());
         }
         sleep(POLL).await;
     }
