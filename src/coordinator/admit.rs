@@ -39,7 +39,8 @@ pub(super) async fn decide(
     })?;
     // Not a refusal, which would be final: the engine has only not answered for the first time yet.
     if shared.consensus.read(|ledger| ledger.host(request.spelling.host()).is_none()) {
-        let detail = format!("host {} is not bound yet: its engine has not answered", request.spelling.host());
+        let detail =
+            format!("host {} is not bound yet: its engine has not answered", request.spelling.host());
         return Err(RequestError::Unavailable { detail });
     }
     let run = new_run_id(shared)?;

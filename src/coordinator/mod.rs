@@ -12,6 +12,7 @@ mod facts;
 mod follow;
 mod grace;
 mod look;
+mod narrate;
 mod request;
 mod resolve;
 mod send;
@@ -62,7 +63,7 @@ pub struct Coordinator {
 #[must_use = "the coordinator's task ends in order only if it is shut down"]
 pub struct Supervision {
     stop: watch::Sender<bool>,
-    tasks: [JoinHandle<()>; 2],
+    tasks: [JoinHandle<()>; 3],
 }
 
 impl Supervision {
@@ -94,6 +95,7 @@ impl Coordinator {
         let (stop, stopped) = watch::channel(false);
         let (readiness, ready) = watch::channel(false);
         let supervisor = tokio::spawn(supervisor::supervise(Arc::clone(&shared), stopped.clone()));
+        let narrator = tokio::spawn(narrate::narrate(Arc::clone(&shared), stopped.clone()));
         let mut stopping = stopped;
         let announcer = tokio::spawn(async move {
             loop {
@@ -105,7 +107,7 @@ impl Coordinator {
                 }
             }
         });
-        (Self { shared, ready }, Supervision { stop, tasks: [supervisor, announcer] })
+        (Self { shared, ready }, Supervision { stop, tasks: [supervisor, announcer, narrator] })
     }
 
     /// Decides a request. It is decided even if the caller goes away meanwhile.
