@@ -14,6 +14,9 @@ use super::output::Output;
 use super::telemetry;
 use crate::node::{DevOptions, run_dev};
 
+/// What is logged unless RELATCH_LOG says otherwise: a line per transition, and only trouble of what is below.
+const LOG: &str = "info,openraft=warn";
+
 /// Run a single node for this machine's Docker Engine, as the host `local`.
 ///
 /// It serves until SIGINT or SIGTERM. Its log goes to stderr; RELATCH_LOG filters it.
@@ -38,7 +41,7 @@ pub(super) struct Dev {
 
 impl Dev {
     pub(super) async fn run(self, output: &Output) -> anyhow::Result<Exit> {
-        telemetry::init("info")?;
+        telemetry::init(LOG)?;
         let data_dir = match self.data_dir {
             Some(dir) => dir,
             None => default_data_dir(

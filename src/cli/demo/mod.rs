@@ -5,7 +5,9 @@ mod stage;
 mod story;
 mod timeline;
 
+use anyhow::bail;
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::Exit;
 use super::output::Output;
@@ -26,13 +28,14 @@ impl Demo {
     pub(super) async fn run(self, output: &Output) -> anyhow::Result<Exit> {
         let timeline = Timeline::begin(*output);
         let folder = Folder::make()?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let interrupted = "interrupted; run `relatch demo` again to see its end";
         let told = tokio::select! {
             told = story::tell(&folder, &timeline) => told?,
             // Leaving here ends the processes and removes the folder.
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted?;
-                anyhow::bail!("interrupted; run `relatch demo` again to see its end");
-            }
+            _ = interrupt.recv() => bail!(interrupted),
+            _ = terminate.recv() => bail!(interrupted),
         };
         let broken: Vec<&Verdict> = told.verdicts.iter().filter(|verdict| !verdict.kept).collect();
         timeline.print("");
@@ -44,7 +47,7 @@ impl Demo {
         if broken.is_empty() {
             timeline.print(&format!(
                 "One restart, through a lost answer and a killed coordinator, in {:.0} s. The engine was simulated; \
-                 everything else is what runs in production.",
+                 everything else was real.",
                 timeline.seconds()
             ));
         }
@@ -56,7 +59,7 @@ impl Demo {
         }
         if !broken.is_empty() {
             let names: Vec<&str> = broken.iter().map(|verdict| verdict.invariant).collect();
-            anyhow::bail!("the demo broke: {}; please report it with the lines above", names.join("; "));
+            bail!("the demo broke: {}; please report it with the lines above", names.join("; "));
         }
         Ok(Exit::Done)
     }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
 
 use super::super::client::{CallError, Client, Nodes, Retry};
 use super::super::follow::Follow;
@@ -14,6 +15,7 @@ use super::super::view;
 use super::judge::{Evidence, Verdict, judge, short};
 use super::stage::{Folder, Process};
 use super::timeline::{Timeline, Who};
+use crate::rpc::v1;
 use crate::rpc::v1::{RequestRecoveryRequest, RequestRecoveryResponse, Run, RunStatus, Verification};
 use crate::sim::{ContainerSpec, EffectKind, EngineSpec, Event, Health, Healthcheck, History, StopBehaviour};
 
@@ -48,8 +50,10 @@ pub(super) async fn tell(folder: &Folder, timeline: &Timeline) -> anyhow::Result
         Who::Engine,
         &format!("container web ({}) runs, and is unhealthy: its queue is saturated", short(&container_id)),
     );
-    let watcher = tokio::spawn(tell_effects(wire_log.clone(), container_id.clone(), timeline.clone()));
-    let told = with_engine(folder, timeline, &wire_log, &container_id).await;
+    let (posts_told, posts) = watch::channel(0);
+    let watcher =
+        tokio::spawn(tell_effects(wire_log.clone(), container_id.clone(), timeline.clone(), posts_told));
+    let told = with_engine(folder, timeline, &wire_log, &container_id, posts).await;
     watcher.abort();
     let ended = engine.end().await;
     let told = told?;
@@ -62,6 +66,7 @@ async fn with_engine(
     timeline: &Timeline,
     wire_log: &Path,
     container_id: &str,
+    mut posts: watch::Receiver<usize>,
 ) -> anyhow::Result<Told> {
     let node = start_node(folder, "127.0.0.1:0", "node-1.log").await?;
     let addr = node.said("/addr")?;
@@ -91,8 +96,8 @@ async fn with_engine(
         ),
     );
 
-    if let Err(error) = wait_for_post(wire_log, container_id).await {
-        bail!("{error}; the run is {}, and the node logged:\n{}", view::run(&opened), node.log());
+    if timeout(POST_WITHIN, posts.wait_for(|told| *told > 0)).await.is_err() {
+        bail!("no restart request arrived; {}\nThe node logged:\n{}", view::run(&opened), node.log());
     }
     let pid = node.kill_9().await?;
     timeline.say(
@@ -102,8 +107,7 @@ async fn with_engine(
 
     let listen = addr.trim_start_matches("http://");
     let node = start_node(folder, listen, "node-2.log").await?;
-    timeline
-        .say(Who::Relatch, "is started again, and finds an intent in its journal: the POST may have left");
+    timeline.say(Who::Relatch, "is started again, from what its disk has");
     let settled = follow(&mut nodes, &quiet, &opened, timeline).await;
     let run = match settled {
         Ok(run) => run,
@@ -169,18 +173,6 @@ async fn ask(
     nodes.call(retry, output, call).await.map_err(CallError::advise)
 }
 
-/// Waits until the engine has read the whole restart request.
-async fn wait_for_post(wire_log: &Path, container_id: &str) -> anyhow::Result<()> {
-    let begun = Instant::now();
-    while begun.elapsed() < POST_WITHIN {
-        if !History::read(wire_log)?.posts(container_id).is_empty() {
-            return Ok(());
-        }
-        sleep(POLL).await;
-    }
-    bail!("no restart request arrived within {} s", POST_WITHIN.as_secs())
-}
-
 /// Follows the run until it is known whether the container became well, and tells what happens in it.
 async fn follow(
     nodes: &mut Nodes,
@@ -194,7 +186,7 @@ async fn follow(
         loop {
             let run = follow.next().await?.run.context("a change without a run")?;
             for event in run.events.iter().skip(told) {
-                timeline.say(Who::Relatch, &in_words(&event.kind, &event.detail));
+                timeline.say(Who::Relatch, &in_words(event, &run));
             }
             told = told.max(run.events.len());
             let open = matches!(run.status(), RunStatus::Interlocked | RunStatus::Unresolved);
@@ -209,22 +201,36 @@ async fn follow(
     settled.await.with_context(|| format!("run {} did not come to its end in {within} s", opened.run_id))?
 }
 
-/// An event, for somebody who sees the words for the first time.
-fn in_words(kind: &str, detail: &str) -> String {
-    let meaning = match kind {
-        "UNRESOLVED" => "the effect is not known, so no claim is made and nothing is sent again",
-        "APPLIED" => "a later StartedAt of the same container: the restart happened",
-        "QUARANTINE_BEGAN" => "no whole reply was seen, so the target stays closed for a while",
-        "VERIFIED" => "its health check was watched after the restart",
-        "ATTESTED" => "what the journal says",
-        "OBSERVED" => "a look at the container",
-        _ => return format!("{kind}: {detail}"),
+/// An event, for somebody who sees the words for the first time. `run` is as it was after it.
+fn in_words(event: &v1::Event, run: &Run) -> String {
+    let started = |life: Option<&v1::Incarnation>| life.and_then(|life| life.started_at);
+    let meaning = match event.kind.as_str() {
+        "ATTESTED" if run.status() == RunStatus::Unresolved => {
+            "its journal has an intent, so the POST may have left".into()
+        }
+        "UNRESOLVED" => "the effect is not known: no claim is made, and nothing is sent again".into(),
+        "OBSERVED" if started(run.observed.as_ref()) == started(run.baseline.as_ref()) => {
+            "a look at the container: the StartedAt of before, which proves nothing".into()
+        }
+        "OBSERVED" => "a look at the container: a later StartedAt".into(),
+        "APPLIED" => format!("the restart happened; the evidence: {}", run.settlement),
+        "QUARANTINE_BEGAN" => {
+            "no whole reply was seen, so the target stays closed for a while: the POST must be spent first"
+                .into()
+        }
+        "VERIFIED" => format!("watched after the restart: {}", view::verification(run)),
+        _ => event.detail.clone(),
     };
-    if detail.is_empty() { format!("{kind}: {meaning}") } else { format!("{kind}: {meaning} ({detail})") }
+    format!("{}: {meaning}", event.kind)
 }
 
-/// Tells what happens in the engine as its log grows.
-async fn tell_effects(wire_log: PathBuf, container_id: String, timeline: Timeline) {
+/// Tells what happens in the engine as its log grows, and then how many restart requests have arrived whole.
+async fn tell_effects(
+    wire_log: PathBuf,
+    container_id: String,
+    timeline: Timeline,
+    posts_told: watch::Sender<usize>,
+) {
     let mut seen = 0;
     loop {
         if let Ok(history) = History::read(&wire_log) {
@@ -234,6 +240,7 @@ async fn tell_effects(wire_log: PathBuf, container_id: String, timeline: Timelin
                 }
             }
             seen = history.entries.last().map_or(seen, |entry| entry.seq);
+            posts_told.send_replace(history.posts(&container_id).len());
         }
         sleep(POLL).await;
     }
