@@ -10,14 +10,14 @@
 //! 1. The interlock's fence is the entry's own term and index; a command that was proposed in another term
 //!    opens nothing.
 //! 3. At most one open or quarantined run per target and per (engine id, container id).
-//! 4. `not-applied` only on proof, and only from whom the interlock names ([`judge`]).
-//! 5. `applied` only on a strictly later `StartedAt` of the same container on the same engine ([`judge`]).
+//! 4. `not-applied` only on proof, and only from whom the interlock names (`judge`).
+//! 5. `applied` only on a strictly later `StartedAt` of the same container on the same engine (`judge`).
 //! 6. Nothing but evidence ends an open run.
 //! 9. Attempts are charged when the interlock commits, to two keys, and given back only on proof.
 //! 10. The client deadline fits the work; what does not fit is refused by name.
 //! 11. Whatever is refused or uncertain says why, since when, and what would end it.
 //!
-//! There is no separate command that settles a run: evidence is recorded, and [`judge`] says what the
+//! There is no separate command that settles a run: evidence is recorded, and `judge` says what the
 //! evidence now on record amounts to. So a settlement cannot name evidence that the ledger has not seen.
 
 mod admission;
