@@ -37,7 +37,13 @@ pub(super) fn run(run: &Run, now: ClusterTime) -> v1::Run {
         status: status(&run.status).into(),
         disposition: disposition(run.disposition()).into(),
         quarantined,
-        reasons: run.reasons().iter().map(|r| reason(r, now)).collect(),
+        reasons: run
+            .reasons()
+            .iter()
+            .cloned()
+            .chain(run.quarantine_reason(now))
+            .map(|r| reason(&r, now))
+            .collect(),
         term: run.opened.term.0,
         node: run.opened.node.0,
         guard: interlock.map_or(v1::Guard::Unspecified, |i| guard(i.dispatcher.guard)).into(),
@@ -158,6 +164,7 @@ fn event(event: &Event) -> v1::Event {
         index: event.at.index.0,
         cluster_time_ms: event.at.clock.0,
         detail: event.detail.clone(),
+        times: event.times,
     }
 }
 

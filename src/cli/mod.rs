@@ -23,6 +23,7 @@ mod view;
 mod wait;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use tokio::runtime::Runtime;
@@ -59,6 +60,9 @@ struct Global {
     output: Format,
 }
 
+/// How long what is under way may take once a command has ended.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
+
 // Each command says of itself what it does: a comment here would take the place of its whole help.
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -86,8 +90,9 @@ pub fn main() -> ExitCode {
                 Command::SimEngine(command) => command.run().await,
             }
         });
-        // What still hangs on a disk or an engine must not keep a process that has ended.
-        runtime.shutdown_background();
+        // Writes that are under way end first: the database must be closed before the process takes its library
+        // down. What hangs on a disk for longer must not keep a process that has ended.
+        runtime.shutdown_timeout(ENDS_WITHIN);
         ended
     });
     let exit = result.unwrap_or_else(|error| {

@@ -44,7 +44,7 @@ pub enum ConsensusError {
     },
 }
 
-/// A proposal without an answer. Only the first of these is a "no".
+/// A proposal without an outcome. Each but [`ProposeError::Unknown`] is a "no": it was not appended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProposeError {
     /// This node does not lead the term that the proposal was tied to. The proposal was not appended, and
@@ -62,6 +62,15 @@ pub enum ProposeError {
         /// The term that it was tied to.
         term: Term,
         /// Why there is no answer.
+        detail: String,
+    },
+    /// The command would not read back from the log as itself. It was not appended: an entry that no node
+    /// can read would end them all.
+    #[error("proposing in term {term}: the command cannot be stored: {detail}")]
+    Unstorable {
+        /// The term that it was tied to.
+        term: Term,
+        /// What does not fit.
         detail: String,
     },
     /// Consensus on this node had ended before the proposal was handed over. It was not appended.

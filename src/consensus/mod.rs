@@ -34,7 +34,7 @@ mod watcher;
 mod tests;
 
 pub use error::{AuthorityLost, ConsensusError, ProposeError};
-pub use node::Consensus;
+pub use node::{Consensus, is_empty};
 pub use settings::{Settings, Tuning};
 pub use state_machine::LoadLedgerError;
 pub use stored::FAMILIES;

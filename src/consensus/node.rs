@@ -128,6 +128,15 @@ impl Consensus {
     }
 }
 
+/// True if nothing was ever stored in it: no node has begun there, or what it had is gone.
+///
+/// # Errors
+///
+/// [`ConsensusError`] if it cannot be read.
+pub fn is_empty(database: &Database) -> Result<bool, ConsensusError> {
+    Ok(load::<StoredOwner>(database, OWNER)?.is_none())
+}
+
 /// Checks that the data is this node's, or, in an empty database, says so for good.
 fn own(settings: &Settings, database: &Database) -> Result<(), ConsensusError> {
     let owner = StoredOwner { cluster: settings.cluster.clone(), node: settings.node };

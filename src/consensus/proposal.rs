@@ -38,6 +38,7 @@ impl Consensus {
             node: inner.node,
             command,
         };
+        reads_back(&stamped).map_err(|detail| ProposeError::Unstorable { term, detail })?;
         let (responder, answer) = ProgressResponder::complete_only();
         let exchange = async {
             let write = inner.raft.write(Proposal(stamped)).with_leader(term.0).responder(responder);
@@ -94,6 +95,13 @@ impl Consensus {
             Err(_) => Err(AuthorityLost::Stopped { term }),
         }
     }
+}
+
+/// What is stored must read back: a type that takes more than it accepts again would poison the log.
+fn reads_back(stamped: &Stamped) -> Result<(), String> {
+    let stored = serde_json::to_vec(stamped).map_err(|error| error.to_string())?;
+    let read: Stamped = serde_json::from_slice(&stored).map_err(|error| error.to_string())?;
+    if read == *stamped { Ok(()) } else { Err("it reads back as another".to_owned()) }
 }
 
 fn unknown(term: Term, detail: impl Into<String>) -> ProposeError {

@@ -142,7 +142,7 @@ async fn look(shared: &Shared, host: &HostLink, request: &RecoveryRequest) -> Re
             format!("{} is a Swarm task", baseline.name),
         ));
     }
-    if is_this_process(&inspection, &shared.hostname, std::process::id()) {
+    if is_this_process(&inspection, shared.own_container.as_ref(), std::process::id()) {
         return Err(refuse(
             &target,
             ReasonCode::TargetIsRelatch,
@@ -210,7 +210,11 @@ async fn propose(
             shared.pledges.take(run, term);
             return Err(RequestError::Unknown { detail });
         }
-        Err(error @ (ProposeError::NotLeader { .. } | ProposeError::Stopped { .. })) => {
+        Err(
+            error @ (ProposeError::NotLeader { .. }
+            | ProposeError::Stopped { .. }
+            | ProposeError::Unstorable { .. }),
+        ) => {
             shared.pledges.take(run, term);
             return Err(RequestError::Unavailable { detail: error.to_string() });
         }

@@ -2,90 +2,155 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::sync::broadcast;
+use tokio::time::{sleep, timeout};
 
 use super::facts::{open_run, record};
 use super::look::look_once;
 use super::shared::{Deposed, HostLink, Shared};
-use crate::ledger::{Command, EventKind, Run, Verification, Verify};
-use crate::model::{Health, Observation, RunId, Term};
+use super::take_over::ask_journal;
+use crate::dispatch::Known;
+use crate::ledger::{Command, EventKind, Run, Status, Verification, Verify};
+use crate::model::{ContainerId, Health, JournalWord, Observation, RunId, Term};
 
 /// The pause between two looks at a container that is to become healthy.
 const VERIFY_EVERY: Duration = Duration::from_secs(1);
 
-/// Steps 7 to 9: looks, with growing pauses, until the run is settled, its quarantine is over, and its
-/// recovery is known.
+/// Steps 7 to 9: looks, with growing pauses, until the run is settled; then until its recovery is known, and
+/// its exchange has ended or its quarantine is over.
 pub(super) async fn follow_to_the_end(shared: &Shared, term: Term, id: &RunId) -> Result<(), Deposed> {
     let limits = shared.consensus.read(|ledger| ledger.limits().clone());
     let mut pause = Duration::from_millis(limits.observe_first_ms);
     while let Some((run, _, _)) = open_run(shared, id) {
         let Some(host) = shared.host(run.target.host()) else { break };
-        learn_of_the_end(shared, term, host, &run).await?;
+        // Before the look: what comes while it looks is a reason to look again.
+        let reasons = Reasons::from_now_on(shared, &run);
+        learn_from_the_dispatcher(shared, term, host, &run).await?;
         look_once(shared, term, host, id).await?;
         if open_run(shared, id).is_none() {
             break;
         }
-        wait_for_a_reason_to_look(shared, term, id, pause).await?;
+        reasons.wait(shared, term, pause).await?;
         pause = (pause * 2).min(Duration::from_millis(limits.observe_longest_ms));
     }
-    verify_to_the_end(shared, term, id).await
+    let (verified, ended) =
+        tokio::join!(verify_to_the_end(shared, term, id), wait_out_the_exchange(shared, term, id, pause));
+    verified.and(ended)
 }
 
-/// Waits for the pause to pass, for another request to attach, or for leadership to go.
-async fn wait_for_a_reason_to_look(
+/// What makes another look worth while before its time.
+struct Reasons {
+    run: RunId,
+    container: Option<ContainerId>,
+    attached: u64,
+    hints: broadcast::Receiver<ContainerId>,
+}
+
+impl Reasons {
+    fn from_now_on(shared: &Shared, run: &Run) -> Self {
+        Self {
+            run: run.id.clone(),
+            container: run.baseline.as_ref().map(|baseline| baseline.incarnation.container_id.clone()),
+            attached: run.times(EventKind::Attached),
+            hints: shared.hints.subscribe(),
+        }
+    }
+
+    /// Waits for the pause to pass, for an event of the container, for another request to attach, or for
+    /// leadership to go.
+    async fn wait(mut self, shared: &Shared, term: Term, pause: Duration) -> Result<(), Deposed> {
+        let mut applied = shared.consensus.applied();
+        let mut leadership = shared.consensus.leadership();
+        let mut over = std::pin::pin!(sleep(pause));
+        loop {
+            if *leadership.borrow_and_update() != Some(term) {
+                return Err(Deposed(term));
+            }
+            if shared.run(&self.run).is_none_or(|run| run.times(EventKind::Attached) != self.attached) {
+                return Ok(());
+            }
+            tokio::select! {
+                () = &mut over => return Ok(()),
+                // One that lagged behind may have missed the one that matters.
+                hint = self.hints.recv() => if hint.ok().is_none_or(|hinted| Some(hinted) == self.container) {
+                    return Ok(());
+                },
+                changed = applied.changed() => if changed.is_err() {
+                    return Err(Deposed(term));
+                },
+                changed = leadership.changed() => if changed.is_err() {
+                    return Err(Deposed(term));
+                },
+            }
+        }
+    }
+}
+
+/// A run that was settled while its exchange goes on is in quarantine until that ends: whoever learns of the
+/// end sets the target free.
+async fn wait_out_the_exchange(
     shared: &Shared,
     term: Term,
     id: &RunId,
-    pause: Duration,
+    mut pause: Duration,
 ) -> Result<(), Deposed> {
-    let attached = |run: &Run| run.events.iter().filter(|event| event.kind == EventKind::Attached).count();
-    let before = shared.run(id).as_ref().map(attached);
-    let mut applied = shared.consensus.applied();
-    let mut leadership = shared.consensus.leadership();
-    let mut over = std::pin::pin!(sleep(pause));
+    let longest = Duration::from_millis(shared.consensus.read(|ledger| ledger.limits().observe_longest_ms));
     loop {
-        if *leadership.borrow_and_update() != Some(term) {
-            return Err(Deposed(term));
-        }
-        tokio::select! {
-            () = &mut over => return Ok(()),
-            changed = applied.changed() => {
-                if changed.is_err() || shared.run(id).as_ref().map(attached) != before {
-                    return Ok(());
-                }
-            }
-            changed = leadership.changed() => {
-                if changed.is_err() {
-                    return Err(Deposed(term));
-                }
-            }
-        }
+        let now = shared.consensus.cluster_time();
+        let waits = |run: &Run| run.exchange.is_none() && run.is_quarantined(now);
+        let Some(run) = shared.run(id).filter(waits) else { return Ok(()) };
+        let Some(host) = shared.host(run.target.host()) else { return Ok(()) };
+        let reasons = Reasons::from_now_on(shared, &run);
+        learn_from_the_dispatcher(shared, term, host, &run).await?;
+        reasons.wait(shared, term, pause).await?;
+        pause = (pause * 2).min(longest);
     }
 }
 
-/// An exchange that outlived the leader that began it may have ended since: the dispatcher knows.
-async fn learn_of_the_end(shared: &Shared, term: Term, host: &HostLink, run: &Run) -> Result<(), Deposed> {
-    if run.exchange.is_none()
-        && let Some(known) = host.dispatcher.known(&run.id)
-        && let Some(exchange) = known.exchange
-    {
-        record(shared, term, &run.id, exchange, known.journal).await?;
+/// What the dispatcher knows by now: a journal that could not be asked may answer, and an exchange that
+/// outlived the leader that began it may have ended.
+async fn learn_from_the_dispatcher(
+    shared: &Shared,
+    term: Term,
+    host: &HostLink,
+    run: &Run,
+) -> Result<(), Deposed> {
+    let (Some(baseline), Some(interlock)) = (&run.baseline, &run.interlock) else { return Ok(()) };
+    match (&run.exchange, &run.word) {
+        (Some(_), _) => Ok(()),
+        (None, None | Some(JournalWord::Unreachable { .. })) => {
+            // One whose disk hangs must not keep the container from being looked at.
+            let limit = Duration::from_millis(shared.consensus.read(|ledger| ledger.limits().replay_ms));
+            match timeout(limit, ask_journal(shared, term, host, &run.id, baseline, interlock)).await {
+                Ok(asked) => asked,
+                Err(_) => Ok(()),
+            }
+        }
+        (None, Some(_)) => match host.dispatcher.known(&run.id) {
+            Some(Known { exchange: Some(exchange), journal, .. }) => {
+                record(shared, term, &run.id, exchange, journal).await
+            }
+            _ => Ok(()),
+        },
     }
-    Ok(())
 }
 
 async fn verify_to_the_end(shared: &Shared, term: Term, id: &RunId) -> Result<(), Deposed> {
     loop {
         let Some(run) = shared.run(id) else { return Ok(()) };
-        let (Verification::Pending { .. }, Some(baseline)) = (run.verification, &run.baseline) else {
+        let (Verification::Pending { .. }, Status::Applied { observed, .. }) =
+            (run.verification, &run.status)
+        else {
             return Ok(());
         };
         let Some(host) = shared.host(run.target.host()) else { return Ok(()) };
-        let sighting = match host.dispatcher.engine().observe(&baseline.incarnation.container_id).await {
+        let sighting = match host.dispatcher.engine().observe(&observed.container_id).await {
             Observation::Seen(sighting) => Some(sighting),
             Observation::Gone { .. } | Observation::Unreadable { .. } => None,
         };
-        let healthy = sighting.as_ref().is_some_and(|seen| seen.health == Health::Healthy);
+        let healthy = sighting.as_ref().is_some_and(|seen| {
+            seen.health == Health::Healthy && seen.started_at.instant() >= Some(observed.started_at)
+        });
         let over = matches!(run.verification, Verification::Pending { until } if shared.consensus.cluster_time() >= until);
         if healthy || over {
             shared.commit(term, Command::Verify(Box::new(Verify { run: id.clone(), sighting }))).await?;

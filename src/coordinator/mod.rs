@@ -11,6 +11,7 @@ mod drive;
 mod facts;
 mod follow;
 mod grace;
+mod hints;
 mod look;
 mod narrate;
 mod request;
@@ -23,16 +24,19 @@ mod take_over;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
 use crate::consensus::Consensus;
 use crate::env::{Clock, Randomness};
 use crate::ledger::{Ledger, Proposer};
-use crate::model::{ClusterTime, Holes, HostName, LogIndex, Term};
+use crate::model::{ClusterTime, ContainerId, Holes, HostName, LogIndex, Term};
 
 pub use request::{Answer, RecoveryRequest, RequestError};
 pub use shared::HostLink;
+
+/// How many hints a slow listener may miss nothing of. One that missed some looks at its container anyway.
+const HINTS: usize = 256;
 
 /// What a coordinator is made of.
 pub struct Parts {
@@ -46,8 +50,8 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// For run ids.
     pub randomness: Arc<dyn Randomness>,
-    /// This machine's host name: inside a container, by default the beginning of that container's id.
-    pub hostname: String,
+    /// The container that this process runs in, if it does.
+    pub own_container: Option<ContainerId>,
     /// The guards that a test took out.
     pub holes: Holes,
 }
@@ -87,9 +91,10 @@ impl Coordinator {
             proposer: parts.proposer,
             clock: parts.clock,
             randomness: parts.randomness,
-            hostname: parts.hostname,
+            own_container: parts.own_container,
             holes: parts.holes,
             pledges: shared::Pledges::default(),
+            hints: broadcast::Sender::new(HINTS),
             admitting,
         });
         let (stop, stopped) = watch::channel(false);

@@ -43,15 +43,12 @@ pub(super) fn resolve(spelling: &Target, containers: &[ContainerSummary]) -> Res
     Resolved::None(containers.iter().map(|c| canonical(host, c)).collect())
 }
 
-/// The one spelling that the ledger knows a container by.
+/// The one spelling that the ledger knows a container by: what Compose says, else its name, else its id.
 fn canonical(host: &HostName, container: &ContainerSummary) -> Target {
-    match compose_of(container) {
-        Some(Compose { project, service, number }) => Target::compose(host, project, service, number),
-        None => {
-            let name = container.names.first().map_or(container.id.as_str(), String::as_str);
-            Target::container(host, name)
-        }
-    }
+    let compose = compose_of(container)
+        .and_then(|compose| Target::compose(host, compose.project, compose.service, compose.number).ok());
+    let named = || Target::container(host, container.names.first()?).ok();
+    compose.or_else(named).unwrap_or_else(|| Target::id(host, &container.id))
 }
 
 struct Compose<'a> {
@@ -86,13 +83,8 @@ fn plain(text: &str) -> bool {
 }
 
 /// True if the container is this very process's.
-///
-/// Inside a container the host name is by default the beginning of its id; on the host's own process list
-/// the engine's pid is this process.
-pub(super) fn is_this_process(inspection: &Inspection, own_hostname: &str, own_pid: u32) -> bool {
-    let by_name =
-        own_hostname.len() == SHORT_ID && inspection.sighting.container_id.as_str().starts_with(own_hostname);
-    by_name || inspection.pid == Some(own_pid)
+pub(super) fn is_this_process(inspection: &Inspection, own: Option<&ContainerId>, own_pid: u32) -> bool {
+    own == Some(&inspection.sighting.container_id) || inspection.pid == Some(own_pid)
 }
 
 #[cfg(test)]
@@ -142,6 +134,19 @@ mod tests {
             resolved("local/bbbbbbbbbbbb", &containers),
             Resolved::One(containers[0].id.clone(), Target::parse("local/bbbbbbbbbbbb").unwrap())
         );
+    }
+
+    #[test]
+    fn a_container_whose_name_does_not_fit_into_a_target_goes_by_its_id() {
+        let containers = [container("a", &"n".repeat(600), &[]), container("b", "b c", &[])];
+        for (digit, at) in [("a", 0), ("b", 1)] {
+            let Resolved::One(id, target) = resolved(&format!("local/{}", digit.repeat(12)), &containers)
+            else {
+                panic!("{digit} was not found")
+            };
+            assert_eq!((&id, target.path()), (&containers[at].id, containers[at].id.as_str()));
+            assert_eq!(Target::parse(&target.to_string()).unwrap(), target);
+        }
     }
 
     #[test]

@@ -4,12 +4,12 @@ use super::facts::{attest, open_run, record};
 use super::shared::{AUTHORITY_MS, Deposed, HostLink, Shared};
 use crate::dispatch::{DispatchError, Order, Ticket};
 use crate::env::failpoint;
-use crate::ledger::Attestation;
 #[cfg(feature = "failpoints")]
 use crate::ledger::OpenInterlock;
+use crate::ledger::{Attestation, Interlock};
+use crate::model::{ClusterTime, JournalWord, NotWritten, NotWrittenCause, RunId, Term};
 #[cfg(feature = "failpoints")]
 use crate::model::{Fence, LogIndex};
-use crate::model::{JournalWord, NotWritten, NotWrittenCause, RunId, Term};
 
 /// Hands a run to its dispatcher, and commits what became of it.
 pub(super) async fn dispatch(shared: &Shared, term: Term, id: &RunId) -> Result<(), Deposed> {
@@ -23,15 +23,18 @@ pub(super) async fn dispatch(shared: &Shared, term: Term, id: &RunId) -> Result<
         let detail = "its host is not known to this node".to_owned();
         return refuse(NotWritten { cause: NotWrittenCause::Unreachable, detail }).await;
     };
+    // What is left until the exchange must have begun, so that it ends by the interlock's own deadline: the
+    // process may have slept since the commit.
+    let left_ms = send_by(&interlock).since_ms(shared.consensus.cluster_time());
     let order = Order {
         run: id.clone(),
         fence: interlock.fence.clone(),
         incarnation: baseline.incarnation.clone(),
         grace: interlock.grace,
         client_deadline_ms: interlock.client_deadline_ms,
-        dispatch_by_ms: interlock.dispatch_by_ms,
+        dispatch_by_ms: interlock.dispatch_by_ms.min(left_ms),
     };
-    let ticket = match recheck(shared, term, host, &order).await {
+    let ticket = match recheck(shared, term, host, &order, send_by(&interlock)).await {
         Ok(ticket) => ticket,
         Err(refusal) => return refuse(refusal).await,
     };
@@ -55,7 +58,13 @@ pub(super) async fn dispatch(shared: &Shared, term: Term, id: &RunId) -> Result<
 /// Step 4, in this order: the container is looked at, which begins the ticket's time; then authority is
 /// confirmed by a round that began after that look. So a leader that sleeps in between holds a ticket that
 /// is older than its authority, never younger.
-async fn recheck(shared: &Shared, term: Term, host: &HostLink, order: &Order) -> Result<Ticket, NotWritten> {
+async fn recheck(
+    shared: &Shared,
+    term: Term,
+    host: &HostLink,
+    order: &Order,
+    send_by: ClusterTime,
+) -> Result<Ticket, NotWritten> {
     let ticket = host.dispatcher.mint_ticket(order).await?;
     failpoint::reach("coordinator-after-recheck");
     let lost = |detail: String| NotWritten { cause: NotWrittenCause::AuthorityLost, detail };
@@ -63,7 +72,17 @@ async fn recheck(shared: &Shared, term: Term, host: &HostLink, order: &Order) ->
     if order.fence.term != term {
         return Err(lost(format!("the interlock is of term {}, this node leads {term}", order.fence.term)));
     }
+    let now = shared.consensus.cluster_time();
+    if now > send_by {
+        let detail = format!("it is {now} on the cluster clock; it was to be sent by {send_by}");
+        return Err(NotWritten { cause: NotWrittenCause::TicketExpired, detail });
+    }
     Ok(ticket)
+}
+
+/// When an exchange must begin at the latest, to end by the interlock's deadline.
+fn send_by(interlock: &Interlock) -> ClusterTime {
+    ClusterTime(interlock.deadline.0.saturating_sub(interlock.client_deadline_ms))
 }
 
 /// The hole of invariant 1: sends for a proposal that nobody has committed, under a fence that is made up.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use crate::consensus::{Consensus, ProposeError};
 use crate::dispatch::Dispatcher;
 use crate::env::{Clock, Randomness};
 use crate::ledger::{Command, Guard, Outcome, Proposer, Run};
-use crate::model::{Holes, HostName, RunId, Term};
+use crate::model::{ContainerId, Holes, HostName, RunId, Term};
 
 /// The longest that a proposal is waited for before its fate counts as unknown.
 pub(super) const PROPOSE_MS: u64 = 5_000;
@@ -36,9 +36,11 @@ pub(super) struct Shared {
     pub(super) proposer: Proposer,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) randomness: Arc<dyn Randomness>,
-    pub(super) hostname: String,
+    pub(super) own_container: Option<ContainerId>,
     pub(super) holes: Holes,
     pub(super) pledges: Pledges,
+    /// Containers of which an engine told something.
+    pub(super) hints: broadcast::Sender<ContainerId>,
     /// The term in which this node admits requests.
     pub(super) admitting: watch::Sender<Option<Term>>,
 }
@@ -62,6 +64,10 @@ impl Shared {
                 }
                 Err(ProposeError::NotLeader { .. } | ProposeError::Stopped { .. }) => {
                     return Err(Deposed(term));
+                }
+                Err(error @ ProposeError::Unstorable { .. }) => {
+                    tracing::error!(%error, "a fact cannot be stored; its run stays as it is");
+                    return Ok(Outcome::Recorded { changed: false });
                 }
                 Err(ProposeError::Unknown { detail, .. }) => {
                     tracing::warn!(%term, %detail, "a fact's proposal had no answer; it is proposed again");

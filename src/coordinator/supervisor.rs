@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::drive;
+use super::hints;
 use super::shared::{PROPOSE_MS, Shared};
 use super::take_over::{give_up_reading, take_over};
 use crate::env::failpoint;
@@ -28,6 +29,10 @@ pub(super) async fn supervise(shared: Arc<Shared>, mut stop: watch::Receiver<boo
     let mut leadership = shared.consensus.leadership();
     // Drivers outlive the reign that began them: an exchange under way is waited out, and journalled.
     let mut drivers = JoinSet::new();
+    let mut listeners = JoinSet::new();
+    for host in shared.hosts.values() {
+        listeners.spawn(hints::listen(Arc::clone(&shared), host.clone()));
+    }
     loop {
         let term = *leadership.borrow_and_update();
         if let Some(term) = term {
@@ -52,8 +57,8 @@ pub(super) async fn supervise(shared: Arc<Shared>, mut stop: watch::Receiver<boo
             }
         }
     }
-    drivers.abort_all();
-    while drivers.join_next().await.is_some() {}
+    listeners.shutdown().await;
+    drivers.shutdown().await;
 }
 
 async fn reign(shared: &Arc<Shared>, term: Term, drivers: &mut JoinSet<()>) {

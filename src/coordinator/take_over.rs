@@ -4,7 +4,7 @@ use super::facts::{attest, observe, open_run, record, unreachable};
 use super::look::look_once;
 use super::shared::{Deposed, HostLink, Shared};
 use crate::ledger::{Attestation, Baseline, Interlock};
-use crate::model::{Observation, RunId, Term};
+use crate::model::{JournalWord, Observation, RunId, Term};
 
 /// Asks the journal, then looks once: what a new leader does with each open run before it admits anything.
 pub(super) async fn take_over(shared: &Shared, term: Term, id: &RunId) -> Result<(), Deposed> {
@@ -34,8 +34,8 @@ pub(super) async fn give_up_reading(
     Ok(())
 }
 
-/// Revokes the run at its dispatcher and commits what the journal says.
-async fn ask_journal(
+/// Revokes the run at its dispatcher and commits what the journal says, unless that is known.
+pub(super) async fn ask_journal(
     shared: &Shared,
     term: Term,
     host: &HostLink,
@@ -54,6 +54,10 @@ async fn ask_journal(
             }
             attest(shared, term, id, Attestation::Journal { at: revoked.journal, word: revoked.word }).await
         }
-        Err(error) => attest(shared, term, id, unreachable(interlock, &error.to_string())).await,
+        // Said once; it is asked again with every look.
+        Err(error) => match shared.run(id).and_then(|run| run.word) {
+            Some(JournalWord::Unreachable { .. }) => Ok(()),
+            _ => attest(shared, term, id, unreachable(interlock, &error.to_string())).await,
+        },
     }
 }

@@ -6,30 +6,14 @@ use std::time::Duration;
 
 use super::guard::OrderPermit;
 use super::journal::{Journal, JournalError};
+use super::order::Order;
 use super::ticket::Ticket;
 use crate::docker::{Engine, NeverWritten, Sealed};
 use crate::env::{Clock, failpoint};
 use crate::model::{
-    ContainerId, ContainerState, Exchange, Fence, Grace, Incarnation, JournalPosition, JournalWord,
-    NotWritten, NotWrittenCause, Observation, RunId, Term,
+    ContainerId, ContainerState, Exchange, Fence, JournalPosition, JournalWord, NotWritten, NotWrittenCause,
+    Observation, RunId, Term,
 };
-
-/// What is to be restarted, under which authority, and within which time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order {
-    /// The run.
-    pub run: RunId,
-    /// Its interlock's fence.
-    pub fence: Fence,
-    /// The one life that may be ended.
-    pub incarnation: Incarnation,
-    /// How long the engine shall let it stop by itself.
-    pub grace: Grace,
-    /// How long the whole exchange may take, from its first byte.
-    pub client_deadline_ms: u64,
-    /// How long the ticket is good.
-    pub dispatch_by_ms: u64,
-}
 
 /// What became of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]

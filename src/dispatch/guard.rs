@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::dispatcher::Order;
-use super::journal::{Head, RunRecord};
+use super::order::Order;
+use super::record::{Head, RunRecord};
 use super::ticket::Ticket;
 use crate::docker::Permit;
 use crate::env::{Clock, failpoint};

@@ -8,13 +8,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::task::spawn_blocking;
 
 use super::guard::{Guard, GuardState};
-use crate::env::{Randomness, RandomnessError, hex_id};
+use super::record::{Head, RunRecord};
+use crate::env::{Randomness, RandomnessError, failpoint, hex_id};
 use crate::model::{
     ClusterId, ContainerId, Exchange, Fence, Holes, JournalId, JournalPosition, JournalWord, LogIndex,
     NotWritten, NotWrittenCause, RunId, Term,
@@ -58,48 +59,12 @@ pub enum JournalError {
     },
 }
 
-/// What there is one of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Head {
-    pub(super) journal: JournalId,
-    pub(super) cluster: ClusterId,
-    /// How many changes were written.
-    pub(super) sequence: u64,
-    /// The highest term accepted.
-    pub(super) term: Term,
-}
-
-/// What is known of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RunRecord {
-    pub(super) fence: Fence,
-    pub(super) container_id: ContainerId,
-    /// "I am about to send."
-    pub(super) intent: bool,
-    /// It will never be sent, if it was not.
-    pub(super) revoked: bool,
-    /// How its exchange ended, once it did.
-    pub(super) end: Option<Exchange>,
-}
-
-impl RunRecord {
-    pub(super) fn word(&self) -> JournalWord {
-        match (&self.end, self.intent) {
-            (Some(Exchange::NeverWritten(_)), _) => JournalWord::NotSent,
-            (_, true) => JournalWord::Intent,
-            (_, false) => JournalWord::NoIntent,
-        }
-    }
-}
-
 /// The journal of one dispatcher.
 pub struct Journal {
     database: Database,
     guard: Arc<Guard>,
     /// Held over each change, so that changes reach the disk one at a time and in order.
-    writer: Mutex<()>,
+    writer: Arc<Mutex<()>>,
 }
 
 impl Journal {
@@ -135,7 +100,7 @@ impl Journal {
             database.write_synced(batch_of(&head, &[])?)?;
         }
         let guard = Arc::new(Guard::new(GuardState { head, floors, runs }, holes));
-        Ok(Self { database, guard, writer: Mutex::new(()) })
+        Ok(Self { database, guard, writer: Arc::default() })
     }
 
     pub(super) fn guard(&self) -> &Arc<Guard> {
@@ -165,9 +130,9 @@ impl Journal {
     ///
     /// [`JournalError`] if it could not be made durable.
     pub async fn raise_term(&self, term: Term) -> Result<JournalPosition, JournalError> {
-        let _writer = self.writer.lock().await;
+        let writer = Arc::clone(&self.writer).lock_owned().await;
         if self.guard.raise_term(term) {
-            self.write(Vec::new()).await?;
+            self.write(writer, Vec::new(), term, |_| {}).await?;
         }
         Ok(self.guard.position())
     }
@@ -183,13 +148,10 @@ impl Journal {
         fence: &Fence,
         container_id: &ContainerId,
     ) -> Result<(JournalWord, Option<Exchange>), JournalError> {
-        let _writer = self.writer.lock().await;
+        let writer = Arc::clone(&self.writer).lock_owned().await;
         let record = self.guard.revoke(run, fence, container_id);
-        self.write(vec![
-            Changed::run(run, &record)?,
-            Changed::floor(container_id, self.guard.floor(container_id))?,
-        ])
-        .await?;
+        let floor = Changed::floor(container_id, self.guard.floor(container_id))?;
+        self.write(writer, vec![Changed::run(run, &record)?, floor], Term(0), |_| {}).await?;
         Ok((record.word(), record.end))
     }
 
@@ -204,22 +166,16 @@ impl Journal {
         fence: &Fence,
         container_id: &ContainerId,
     ) -> Result<(), NotWritten> {
-        let _writer = self.writer.lock().await;
+        let writer = Arc::clone(&self.writer).lock_owned().await;
         let record = self.guard.may_intend(run, fence, container_id)?;
         let written = async {
-            let floor = fence.index;
-            self.write_with(
-                vec![Changed::run(run, &record)?, Changed::floor(container_id, floor)?],
-                fence.term,
-            )
-            .await
+            let changes = vec![Changed::run(run, &record)?, Changed::floor(container_id, fence.index)?];
+            let run = run.clone();
+            self.write(writer, changes, fence.term, move |guard| guard.intended(&run, record)).await
         };
-        written.await.map_err(|error| NotWritten {
-            cause: NotWrittenCause::JournalFailed,
-            detail: error.to_string(),
-        })?;
-        self.guard.intended(run, record);
-        Ok(())
+        written
+            .await
+            .map_err(|error| NotWritten { cause: NotWrittenCause::JournalFailed, detail: error.to_string() })
     }
 
     /// Writes how a run's exchange ended, durably, and closes its interlock for good.
@@ -234,31 +190,38 @@ impl Journal {
         container_id: &ContainerId,
         exchange: &Exchange,
     ) -> Result<JournalPosition, JournalError> {
-        let _writer = self.writer.lock().await;
+        let writer = Arc::clone(&self.writer).lock_owned().await;
         let record = self.guard.ended(run, fence, container_id, exchange);
-        self.write(vec![
-            Changed::run(run, &record)?,
-            Changed::floor(container_id, self.guard.floor(container_id))?,
-        ])
-        .await?;
+        let floor = Changed::floor(container_id, self.guard.floor(container_id))?;
+        self.write(writer, vec![Changed::run(run, &record)?, floor], Term(0), |_| {}).await?;
         Ok(self.guard.position())
     }
 
-    async fn write(&self, changes: Vec<Changed>) -> Result<(), JournalError> {
-        self.write_with(changes, Term(0)).await
-    }
-
-    /// Syncs the changes with the next head; `term` raises the head's, if it is higher.
-    async fn write_with(&self, changes: Vec<Changed>, term: Term) -> Result<(), JournalError> {
+    /// Syncs the changes with the next head; `term` raises the head's, if it is higher. Once they are on disk,
+    /// `then` tells the guard.
+    ///
+    /// All of it goes on though the caller gives up meanwhile, and no other change begins before it has ended.
+    async fn write(
+        &self,
+        writer: OwnedMutexGuard<()>,
+        changes: Vec<Changed>,
+        term: Term,
+        then: impl FnOnce(&Guard) + Send + 'static,
+    ) -> Result<(), JournalError> {
         let mut head = self.guard.head();
         head.sequence += 1;
         head.term = head.term.max(term);
         let batch = batch_of(&head, &changes)?;
-        let database = self.database.clone();
-        spawn_blocking(move || database.write_synced(batch))
-            .await
-            .map_err(|error| JournalError::Ended { detail: error.to_string() })??;
-        self.guard.advance(head);
+        let (database, guard) = (self.database.clone(), Arc::clone(&self.guard));
+        let written = spawn_blocking(move || {
+            failpoint::reach("journal-before-write");
+            database.write_synced(batch)?;
+            guard.advance(head);
+            then(&guard);
+            drop(writer);
+            Ok::<(), StorageError>(())
+        });
+        written.await.map_err(|error| JournalError::Ended { detail: error.to_string() })??;
         Ok(())
     }
 }

@@ -13,11 +13,14 @@
 mod dispatcher;
 mod guard;
 mod journal;
+mod order;
+mod record;
 mod ticket;
 
 #[cfg(test)]
 mod tests;
 
-pub use dispatcher::{DispatchError, Dispatched, Dispatcher, Known, Order};
+pub use dispatcher::{DispatchError, Dispatched, Dispatcher, Known};
 pub use journal::{Journal, JournalError};
+pub use order::Order;
 pub use ticket::Ticket;

@@ -1,6 +1,6 @@
 //! The ticket: the container was looked at a moment ago, and found as the interlock says.
 
-use super::dispatcher::Order;
+use super::order::Order;
 use crate::env::Clock;
 use crate::model::{NotWritten, NotWrittenCause, RunId};
 

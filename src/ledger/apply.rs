@@ -91,9 +91,16 @@ impl Entry {
 }
 
 impl Run {
-    /// Adds to the history.
+    /// Adds to the history. Attaches in a row are one event: a client that asks every second must not make
+    /// a history that nobody can read.
     pub(super) fn record(&mut self, entry: &Entry, kind: EventKind, detail: String) {
-        self.events.push(Event { kind, at: entry.moment(), detail });
+        let at = entry.moment();
+        match self.events.last_mut() {
+            Some(last) if kind == EventKind::Attached && last.kind == kind => {
+                *last = Event { kind, at, detail, times: last.times + 1 };
+            }
+            _ => self.events.push(Event { kind, at, detail, times: 1 }),
+        }
     }
 }
 

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// dockerd may need 14 s and the start after the grace; a shorter margin would give up on work that goes on.
 const MARGIN_LEAST_MS: u64 = 15_000;
 
+/// The longest margin, and the longest grace: a day.
+const LONGEST_MS: u64 = 86_400_000;
+
 /// The replicated limits. All times are in the unit that the name ends in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,6 +99,13 @@ impl Limits {
                 "it is at least 15000, since the engine may need 14 s and the start after the grace",
             );
         }
+        // A deadline that never comes would keep a restart in flight for ever.
+        if self.margin_ms > LONGEST_MS {
+            return invalid("margin_ms", self.margin_ms, "it is at most 86400000, which is a day");
+        }
+        if u64::from(self.grace_max_s) * 1000 > LONGEST_MS {
+            return invalid("grace_max_s", self.grace_max_s.into(), "it is at most 86400, which is a day");
+        }
         if self.grace_default_s > self.grace_max_s {
             return invalid("grace_default_s", self.grace_default_s.into(), "it is at most grace_max_s");
         }
@@ -135,6 +145,14 @@ mod tests {
     fn a_margin_below_what_the_engine_needs_is_refused_by_name() {
         let error = Limits { margin_ms: 14_999, ..Limits::default() }.check().unwrap_err();
         assert!(error.to_string().contains("margin_ms = 14999"), "{error}");
+    }
+
+    #[test]
+    fn a_deadline_without_end_is_refused_by_name() {
+        let margin = Limits { margin_ms: u64::MAX, ..Limits::default() };
+        assert_eq!(margin.check().unwrap_err().field, "margin_ms");
+        let grace = Limits { grace_max_s: u32::MAX, ..Limits::default() };
+        assert_eq!(grace.check().unwrap_err().field, "grace_max_s");
     }
 
     #[test]

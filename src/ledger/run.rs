@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::command::{Baseline, DispatcherRef, Expectation, Proposer, Request};
-use super::reason::Reason;
+use super::reason::{Reason, ReasonCode};
 use crate::model::{
     ClusterTime, ContainerId, Exchange, Fence, Grace, Incarnation, JournalWord, LogIndex, NodeId, NotWritten,
     Observation, RunId, Target, Term, WallTime,
@@ -174,10 +174,12 @@ pub struct Quarantine {
 pub struct Event {
     /// What.
     pub kind: EventKind,
-    /// Where and when.
+    /// Where and when; of several in one, the last.
     pub at: Moment,
     /// In one line.
     pub detail: String,
+    /// How many of the same kind, one after the other, this stands for.
+    pub times: u64,
 }
 
 /// What can change in a run.
@@ -304,6 +306,21 @@ impl Run {
             | Status::Unresolved { reasons } => reasons,
             Status::Applied { .. } | Status::NotApplied { .. } | Status::Superseded { .. } => &[],
         }
+    }
+
+    /// Why the target stays closed after the settlement, while it does.
+    #[must_use]
+    pub fn quarantine_reason(&self, clock: ClusterTime) -> Option<Reason> {
+        let quarantine = self.quarantine.filter(|_| self.is_quarantined(clock))?;
+        let began = self.events.iter().rev().find(|event| event.kind == EventKind::QuarantineBegan)?;
+        let detail = "the exchange is not known to have ended";
+        Some(Reason::until(ReasonCode::Quarantined, detail, began.at.wall, quarantine.until))
+    }
+
+    /// How often something of this kind happened.
+    #[must_use]
+    pub fn times(&self, kind: EventKind) -> u64 {
+        self.events.iter().filter(|event| event.kind == kind).map(|event| event.times).sum()
     }
 
     /// The index of the newest event, which is when it last changed.

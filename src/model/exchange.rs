@@ -107,12 +107,15 @@ impl Exchange {
         matches!(self, Self::Written { .. })
     }
 
-    /// True if nothing of this exchange can still be on its way: it never began, or its reply is whole.
+    /// True if nothing of this exchange can still be on its way: it never began, or the engine's own reply is
+    /// whole. What a proxy answers by itself says nothing of the request that it still holds.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         match self {
             Self::NeverWritten(_) => true,
-            Self::Written { reply, .. } => matches!(reply, Reply::Complete { .. }),
+            Self::Written { reply, .. } => {
+                matches!(reply, Reply::Complete { proof: EngineProof::Proven, .. })
+            }
         }
     }
 }

@@ -30,6 +30,6 @@ impl Grace {
     /// The deadline for the whole exchange: the grace and a margin for what the engine does besides.
     #[must_use]
     pub fn client_deadline_ms(self, margin_ms: u64) -> u64 {
-        u64::from(self.seconds) * 1000 + margin_ms
+        (u64::from(self.seconds) * 1000).saturating_add(margin_ms)
     }
 }

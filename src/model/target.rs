@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::{HostName, InvalidId};
+use super::ids::{ContainerId, HostName, InvalidId};
 
 /// `host/project/service/N` for a Compose container, else `host/container-name`.
 ///
@@ -35,15 +35,32 @@ pub enum InvalidTarget {
 
 impl Target {
     /// A container that Compose made: its replica number is always part of the spelling.
-    #[must_use]
-    pub fn compose(host: &HostName, project: &str, service: &str, number: u32) -> Self {
-        Self { host: host.clone(), path: format!("{project}/{service}/{number}") }
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidTarget`] if project or service do not fit into a target.
+    pub fn compose(
+        host: &HostName,
+        project: &str,
+        service: &str,
+        number: u32,
+    ) -> Result<Self, InvalidTarget> {
+        Self::parse(&format!("{host}/{project}/{service}/{number}"))
     }
 
     /// Any other container, by its name without the leading slash.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidTarget`] if the name does not fit into a target. Engines take names of any length.
+    pub fn container(host: &HostName, name: &str) -> Result<Self, InvalidTarget> {
+        Self::parse(&format!("{host}/{name}"))
+    }
+
+    /// A container whose name does not fit, by its full id.
     #[must_use]
-    pub fn container(host: &HostName, name: &str) -> Self {
-        Self { host: host.clone(), path: name.to_owned() }
+    pub fn id(host: &HostName, id: &ContainerId) -> Self {
+        Self { host: host.clone(), path: id.to_string() }
     }
 
     /// Reads `host/…`: one, two or three parts after the host, none of them empty.
@@ -103,8 +120,18 @@ mod tests {
     #[test]
     fn the_canonical_spellings_read_back_as_themselves() {
         let host = HostName::new("local").unwrap();
-        for target in [Target::compose(&host, "shop", "web", 2), Target::container(&host, "web")] {
+        let id = ContainerId::new("a".repeat(64)).unwrap();
+        let compose = Target::compose(&host, "shop", "web", 2).unwrap();
+        for target in [compose, Target::container(&host, "web").unwrap(), Target::id(&host, &id)] {
             assert_eq!(Target::parse(&target.to_string()).unwrap(), target);
+        }
+    }
+
+    #[test]
+    fn no_name_makes_a_target_that_cannot_be_read_back() {
+        let host = HostName::new("local").unwrap();
+        for name in ["", "a b", "ä", &"n".repeat(513)] {
+            assert!(Target::container(&host, name).is_err(), "{name:?}");
         }
     }
 

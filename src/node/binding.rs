@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::consensus::Consensus;
 use crate::dispatch::Dispatcher;
@@ -13,6 +13,9 @@ use crate::model::{HostName, Term};
 /// The pause before an engine that did not answer is asked again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// How often an engine that is bound is asked whether it is still itself.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
 /// The longest that a proposal is waited for.
 const PROPOSE_MS: u64 = 5_000;
 
@@ -21,8 +24,28 @@ pub(super) struct Binding {
     pub(super) consensus: Consensus,
     pub(super) host: HostName,
     pub(super) dispatcher: Dispatcher,
-    /// Limits that the command line names; `None` leaves the ledger's.
-    pub(super) limits: Option<Limits>,
+    /// Limits that the command line names.
+    pub(super) named: NamedLimits,
+}
+
+/// Limits that the command line names; what it does not name stays as it is in force.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NamedLimits {
+    pub(super) grace_max_s: Option<u32>,
+    pub(super) margin_ms: Option<u64>,
+}
+
+impl NamedLimits {
+    /// The limits in force with what is named put over them.
+    pub(super) fn over(self, in_force: &Limits) -> Limits {
+        let grace_max_s = self.grace_max_s.unwrap_or(in_force.grace_max_s);
+        Limits {
+            grace_max_s,
+            grace_default_s: in_force.grace_default_s.min(grace_max_s),
+            margin_ms: self.margin_ms.unwrap_or(in_force.margin_ms),
+            ..in_force.clone()
+        }
+    }
 }
 
 impl Binding {
@@ -37,26 +60,30 @@ impl Binding {
 
     async fn bind_in_every_term(&self) {
         let mut leadership = self.consensus.leadership();
+        let mut pause = RETRY;
         loop {
             let term = *leadership.borrow_and_update();
             if let Some(term) = term
                 && let Err(detail) = self.bind(term).await
             {
                 tracing::warn!(host = %self.host, %detail, "the host is not bound yet; it is tried again");
-                sleep(RETRY).await;
+                sleep(pause).await;
+                pause = (pause * 2).min(LOOK_AGAIN);
                 continue;
             }
-            if leadership.changed().await.is_err() {
+            pause = RETRY;
+            // An engine may come back as another, whose containers then wait for it to be bound.
+            if let Ok(Err(_)) = timeout(LOOK_AGAIN, leadership.changed()).await {
                 return;
             }
         }
     }
 
     async fn bind(&self, term: Term) -> Result<(), String> {
-        if let Some(limits) = &self.limits
-            && self.consensus.read(|ledger| ledger.limits() != limits)
-        {
-            self.propose(term, Command::SetLimits(limits.clone())).await?;
+        let in_force = self.consensus.read(|ledger| ledger.limits().clone());
+        let wanted = self.named.over(&in_force);
+        if wanted != in_force {
+            self.propose(term, Command::SetLimits(wanted)).await?;
         }
         let engine = self.dispatcher.engine().identify().await.map_err(|error| error.to_string())?;
         let bind = BindHost {

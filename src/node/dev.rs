@@ -8,7 +8,8 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::binding::Binding;
+use super::binding::{Binding, NamedLimits};
+use super::own_container::own_container;
 use super::panic::abort_on_panic;
 use crate::api;
 use crate::consensus::{self, Consensus, ConsensusError};
@@ -68,6 +69,16 @@ pub enum NodeError {
     /// A limit on the command line.
     #[error(transparent)]
     Limits(#[from] InvalidLimits),
+    /// The log is gone, and with it what was open: to begin anew under the old name could send a second POST.
+    #[error(
+        "starting on {}: this node's log is gone, though it had one: restore it, or start with an empty directory \
+         as a new node",
+        data_dir.display()
+    )]
+    LogLost {
+        /// The data directory.
+        data_dir: PathBuf,
+    },
     /// The port.
     #[error("listening on {listen}: {source}; is another relatch running? choose another with --listen")]
     Listen {
@@ -112,7 +123,8 @@ pub async fn run_dev(
     let endpoint = Endpoint::parse(&options.docker)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let randomness: Arc<dyn Randomness> = Arc::new(OsRandomness);
-    let limits = limits(&options)?;
+    let named = NamedLimits { grace_max_s: options.grace_max_s, margin_ms: options.margin_ms };
+    named.over(&Limits::default()).check()?;
     let identity = Identity::mint(randomness.as_ref(), NODE)?;
     let dir = DataDir::open(&options.data_dir, || Ok(identity))?;
     let cluster = dir.identity().cluster.clone();
@@ -132,8 +144,12 @@ pub async fn run_dev(
         tuning: consensus::Tuning::default(),
     };
     let database = Database::open(dir.part("raft"), consensus::FAMILIES)?;
+    if dir.is_initialized() && consensus::is_empty(&database)? {
+        return Err(NodeError::LogLost { data_dir: options.data_dir });
+    }
     let consensus = Consensus::start(settings, database).await?;
     consensus.initialize_single().await?;
+    dir.mark_initialized()?;
 
     let in_force = consensus.read(|ledger| ledger.limits().clone());
     let engine_limits = EngineLimits {
@@ -152,7 +168,7 @@ pub async fn run_dev(
         proposer: Proposer { node: NODE, nonce: ProcessNonce::new(hex_id(randomness.as_ref())?)? },
         clock,
         randomness,
-        hostname: own_hostname(),
+        own_container: own_container(),
         holes,
     });
 
@@ -162,7 +178,7 @@ pub async fn run_dev(
     let listen =
         listener.local_addr().map_err(|source| NodeError::Listen { listen: options.listen, source })?;
     let (stopping, stopped) = watch::channel(false);
-    let binding = Binding { consensus: consensus.clone(), host, dispatcher, limits };
+    let binding = Binding { consensus: consensus.clone(), host, dispatcher, named };
     let binder = tokio::spawn(binding.keep(stopped.clone()));
     let mut stop_serving = stopped;
     let mut server = tokio::spawn(api::serve(coordinator, listener, async move {
@@ -195,32 +211,10 @@ pub async fn run_dev(
     Ok(())
 }
 
-/// The limits that the command line asks for: the defaults with what it names.
-fn limits(options: &DevOptions) -> Result<Option<Limits>, InvalidLimits> {
-    if options.grace_max_s.is_none() && options.margin_ms.is_none() {
-        return Ok(None);
-    }
-    let mut limits = Limits::default();
-    if let Some(grace_max_s) = options.grace_max_s {
-        limits.grace_max_s = grace_max_s;
-        limits.grace_default_s = limits.grace_default_s.min(grace_max_s);
-    }
-    if let Some(margin_ms) = options.margin_ms {
-        limits.margin_ms = margin_ms;
-    }
-    limits.check()?;
-    Ok(Some(limits))
-}
-
 /// Resolves with the first reason.
 async fn first(reasons: &mut watch::Receiver<Option<String>>) -> String {
     match reasons.wait_for(Option::is_some).await {
         Ok(reason) => reason.clone().unwrap_or_default(),
         Err(_) => std::future::pending().await,
     }
-}
-
-/// Inside a container, by default the beginning of that container's id.
-fn own_hostname() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

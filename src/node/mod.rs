@@ -4,6 +4,7 @@
 
 mod binding;
 mod dev;
+mod own_container;
 mod panic;
 
 pub use dev::{DevOptions, NodeError, run_dev};

@@ -8,11 +8,12 @@ use rustix::fs::{FlockOperation, flock, fstatfs};
 use rustix::io::Errno;
 
 use super::error::StorageError;
-use super::files::sync_folder;
+use super::files::{replace_file, sync_folder};
 use super::identity::Identity;
 
 const LOCK: &str = "LOCK";
 const IDENTITY: &str = "identity.json";
+const INITIALIZED: &str = "initialized";
 
 /// File systems on which a lock binds the processes of one machine at most, with their `statfs` magic.
 const NOT_LOCAL: &[(u32, &str)] = &[
@@ -80,6 +81,27 @@ impl DataDir {
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// True once [`DataDir::mark_initialized`] has been called: there was data, and there must be some.
+    #[must_use]
+    pub fn is_initialized(&self) -> bool {
+        self.part(INITIALIZED).exists()
+    }
+
+    /// Says for good that the directory holds data, so that data which is gone later is missed.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError`] if it cannot be made durable.
+    pub fn mark_initialized(&self) -> Result<(), StorageError> {
+        if self.is_initialized() {
+            return Ok(());
+        }
+        replace_file(
+            &self.part(INITIALIZED),
+            b"This node has a log. If that is gone, so is what it agreed to.\n",
+        )
     }
 
     /// Where a part of the data lies.

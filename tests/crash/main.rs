@@ -4,6 +4,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod attacks;
+
 use relatch::sim::{ContainerSpec, Engine, StopBehaviour};
 use support::node::{Node, NodeOptions};
 use tempfile::TempDir;
@@ -16,9 +18,13 @@ struct World {
 
 impl World {
     async fn new() -> Self {
+        Self::of([ContainerSpec::named("web").stop(StopBehaviour::IgnoresSigterm)]).await
+    }
+
+    async fn of(containers: impl IntoIterator<Item = ContainerSpec>) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let container = ContainerSpec::named("web").stop(StopBehaviour::IgnoresSigterm);
-        let engine = Engine::builder().container(container).build().unwrap();
+        let builder = containers.into_iter().fold(Engine::builder(), |builder, spec| builder.container(spec));
+        let engine = builder.build().unwrap();
         let socket = dir.path().join("docker.sock");
         engine.serve_unix(&socket).await.unwrap();
         let options = NodeOptions::new(socket.to_str().unwrap(), dir.path().join("data"));
@@ -112,14 +118,7 @@ async fn open_interlocks_are_replayed_before_anything_is_admitted() {
 async fn two_nodes_never_share_a_data_directory() {
     let world = World::new().await;
     let node = Node::start(&world.options);
-    let second = support::node::relatch()
-        .args(["dev", "--listen", "127.0.0.1:0", "--docker", &world.options.docker])
-        .arg("--data-dir")
-        .arg(&world.options.data_dir)
-        .output()
-        .unwrap();
-    assert!(!second.status.success());
-    let said = String::from_utf8_lossy(&second.stderr);
+    let said = Node::refuses_to_start(&world.options);
     assert!(said.contains("in use by another process"), "{said}");
     node.stop();
 }

@@ -102,6 +102,21 @@ impl Node {
         Self { child, addr, log }
     }
 
+    /// Starts it, and expects it to end by itself with an error. Gives what it said.
+    pub fn refuses_to_start(options: &NodeOptions) -> String {
+        let output = relatch()
+            .args(["dev", "--listen", "127.0.0.1:0", "--docker", &options.docker])
+            .arg("--data-dir")
+            .arg(&options.data_dir)
+            .args(&options.args)
+            .stdin(Stdio::null())
+            .output()
+            .expect("running relatch");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "it started: {said}");
+        said
+    }
+
     pub fn addr(&self) -> &str {
         &self.addr
     }

@@ -94,7 +94,7 @@ impl Book {
         let outcome = self.apply(Command::OpenInterlock(Box::new(OpenInterlock {
             run: id,
             request,
-            target: Target::container(&HostName::new("local").unwrap(), &name),
+            target: Target::container(&HostName::new("local").unwrap(), &name).unwrap(),
             baseline: Baseline {
                 incarnation: incarnation(number, STARTED_S),
                 name,
@@ -115,7 +115,7 @@ impl Book {
     /// Refuses a request for a container that is not there.
     pub(super) fn refuse(&self, name: &str) -> RunId {
         let id = RunId::new(format!("{:032x}", self.page.lock().unwrap().index + 1)).unwrap();
-        let target = Target::container(&HostName::new("local").unwrap(), name);
+        let target = Target::container(&HostName::new("local").unwrap(), name).unwrap();
         self.apply(Command::RefuseRequest(Box::new(RefuseRequest {
             run: id.clone(),
             request: Request {

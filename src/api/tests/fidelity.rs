@@ -77,7 +77,8 @@ fn a_start_that_was_seen_is_told_with_its_settlement() {
         Some(Timestamp { seconds: STARTED_S + 4, nanos: 5 })
     );
     assert_eq!(applied.settlement, "StartedAt only, no response");
-    assert!(applied.reasons.is_empty());
+    let codes: Vec<&str> = applied.reasons.iter().map(|reason| reason.code.as_str()).collect();
+    assert_eq!(codes, ["quarantined"], "what keeps the target closed, and nothing else");
     // No whole reply: the target stays closed, and it is said for how long.
     assert!(applied.quarantined);
     assert!(

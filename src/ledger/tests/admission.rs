@@ -33,6 +33,20 @@ fn a_second_request_for_an_open_target_attaches() {
 }
 
 #[test]
+fn a_client_that_asks_again_and_again_makes_no_endless_history() {
+    let mut world = World::roomy();
+    let ask = world.ask();
+    let run = world.open(ask);
+    for _ in 0..50 {
+        let ask = world.ask();
+        assert_eq!(world.decide(ask).kind, DecisionKind::Attached);
+    }
+    assert_eq!(world.run(&run).times(EventKind::Attached), 50);
+    assert_eq!(world.run(&run).events.len(), 2, "{:?}", world.run(&run).events);
+    assert_eq!(world.run(&run).changed(), LogIndex(world.index), "each of them is a change");
+}
+
+#[test]
 fn two_spellings_of_one_container_share_one_interlock() {
     let mut world = World::roomy();
     let ask = world.ask();

@@ -257,6 +257,16 @@ fn a_whole_reply_that_comes_later_ends_the_quarantine() {
 }
 
 #[test]
+fn a_whole_reply_that_no_engine_wrote_ends_no_exchange() {
+    let mut world = World::roomy();
+    let run = open(&mut world);
+    world.exchanged(&run, replied(504, Wire::Tcp, EngineProof::Unproven));
+    world.observe(&run, seen(StartedAt::At(at(200))));
+    assert_eq!(world.word(&run), "APPLIED");
+    assert!(world.run(&run).is_quarantined(world.ledger.clock()), "a proxy may still hold the request");
+}
+
+#[test]
 fn late_word_about_an_old_run_never_hides_the_one_that_is_open_now() {
     let mut world = World::roomy();
     let old = open(&mut world);
