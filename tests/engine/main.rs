@@ -4,6 +4,7 @@
 mod support;
 
 mod crash;
+mod demo;
 mod fixture;
 mod lost;
 mod restart;

@@ -1,19 +1,56 @@
 //! Whether what happened keeps the invariants, judged from what the wire and the run itself show.
 
-use crate::rpc::v1::{Disposition, Run, RunStatus, Verification};
-use crate::sim::{EffectKind, Event, History};
+use prost_types::Timestamp;
+
+use crate::docker::format_instant;
+use crate::model::EngineInstant;
+use crate::rpc::v1::{Disposition, Incarnation, Run, RunStatus, Verification};
+
+/// What was seen at the engine, by somebody who knows nothing of relatch.
+#[derive(Debug)]
+pub(super) struct Witness {
+    /// The container's full id.
+    pub(super) container_id: String,
+    /// The restart requests that arrived whole.
+    pub(super) posts: Vec<Post>,
+    /// What they did.
+    pub(super) effect: Effect,
+}
+
+/// A restart request that arrived whole.
+#[derive(Debug, Clone)]
+pub(super) struct Post {
+    /// When, on this machine's wall clock; none if that could not be read.
+    pub(super) at: Option<EngineInstant>,
+    /// Its first line.
+    pub(super) request_line: String,
+}
+
+/// What restart requests did, as far as it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// How often the container was asked to stop.
+    Stops(usize),
+    /// What the engine itself says of `StartedAt`, when it is asked without relatch.
+    StartedAt {
+        /// Before relatch was asked for anything.
+        before: EngineInstant,
+        /// At the end.
+        after: EngineInstant,
+    },
+}
 
 /// What the demo saw.
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
-    /// What arrived at the engine, byte for byte, by the engine's own log.
-    pub(super) wire: &'a History,
-    /// The container's full id.
-    pub(super) container_id: &'a str,
+    /// At the engine.
+    pub(super) witness: &'a Witness,
     /// The run, at the end.
     pub(super) run: &'a Run,
     /// The run that the same request was answered with, when it was sent again at the end.
     pub(super) asked_again: &'a Run,
+    /// Whether the story went on until the container's health was known.
+    pub(super) is_health_awaited: bool,
 }
 
 /// One thing that must be so.
@@ -29,28 +66,18 @@ pub(super) struct Verdict {
 
 /// Judges each invariant that the story puts to the test.
 pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Verdict> {
-    let Evidence { wire, container_id, run, asked_again } = evidence;
-    let posts = wire.posts(container_id).len();
-    let stops = effects(wire, container_id, EffectKind::Sigterm);
+    let Evidence { witness, run, asked_again, is_health_awaited } = evidence;
     let has = |kind: &str| run.events.iter().any(|event| event.kind == kind);
-    let (baseline, observed) = (run.baseline.as_ref(), run.observed.as_ref());
-    let later = baseline.zip(observed).is_some_and(|(baseline, observed)| {
-        let at = |life: &crate::rpc::v1::Incarnation| life.started_at.map(|at| (at.seconds, at.nanos));
-        let same = baseline.engine_id == observed.engine_id && baseline.container_id == observed.container_id;
-        same && observed.container_id == *container_id && at(observed) > at(baseline)
-    });
+    let (is_once, seen_once) = once(witness);
+    let (is_later, seen_later) = later(witness, run);
     let verdict = |invariant, kept, seen| Verdict { invariant, seen, kept };
-    vec![
+    let mut verdicts = vec![
         verdict(
             "1. interlock first: decided and on disk before the POST left",
             first_kind(run) == "INTERLOCKED" && !decided_after_post(evidence),
             format!("the run begins with {}", first_kind(run)),
         ),
-        verdict(
-            "2. once: one POST, through a crash and a repeated request",
-            posts == 1 && stops == 1,
-            format!("{posts} POST, {stops} stop"),
-        ),
+        verdict("2. once: one POST, through a crash and a repeated request", is_once, seen_once),
         verdict(
             "4. a lost answer is uncertain, not a no",
             has("UNRESOLVED") && !has("NOT_APPLIED"),
@@ -58,42 +85,70 @@ pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Verdict> {
         ),
         verdict(
             "5. applied only on evidence: a later StartedAt of the same container",
-            run.status() == RunStatus::Applied && run.disposition() == Disposition::Applied && later,
-            format!("{}, {}", super::super::view::status(run), run.settlement),
+            run.status() == RunStatus::Applied && run.disposition() == Disposition::Applied && is_later,
+            format!("{}, {}{seen_later}", super::super::view::status(run), run.settlement),
         ),
         verdict(
             "6. what is unresolved outlives the process that left it so",
             asked_again.run_id == run.run_id,
             format!("the same request was answered with run {}", short(&asked_again.run_id)),
         ),
-        verdict(
+    ];
+    if *is_health_awaited {
+        verdicts.push(verdict(
             "and it helped: the container is well again",
             run.verification() == Verification::Recovered,
             super::super::view::verification(run).to_owned(),
-        ),
-    ]
+        ));
+    }
+    verdicts
 }
 
 fn first_kind(run: &Run) -> &str {
     run.events.first().map_or("nothing", |event| event.kind.as_str())
 }
 
-/// Both clocks are of one machine here, so the decision's time and the POST's can be compared.
-fn decided_after_post(evidence: &Evidence<'_>) -> bool {
-    let decided = evidence.run.decided_at.map(|at| (at.seconds, at.nanos));
-    let posted = evidence.wire.posts(evidence.container_id).first().and_then(|entry| {
-        let at = crate::docker::parse_instant(&entry.time).ok()?;
-        Some((at.unix_s(), i32::try_from(at.nanos()).ok()?))
-    });
-    match (decided, posted) {
-        (Some(decided), Some(posted)) => decided > posted,
-        _ => true,
+/// Whether there was one restart request, for this container, and what was seen of that.
+fn once(witness: &Witness) -> (bool, String) {
+    let posts = witness.posts.len();
+    let is_one = posts == 1 && witness.posts[0].request_line.contains(&witness.container_id);
+    match witness.effect {
+        Effect::Stops(stops) => (is_one && stops == 1, format!("{posts} POST, {stops} stop")),
+        Effect::StartedAt { .. } => (is_one, format!("{posts} POST")),
     }
 }
 
-fn effects(wire: &History, container: &str, wanted: EffectKind) -> usize {
-    let is = |event: &Event| matches!(event, Event::Effect { container: of, effect, .. } if of == container && *effect == wanted);
-    wire.entries.iter().filter(|entry| is(&entry.event)).count()
+/// Whether the run shows a later life of the same container, and the engine's own word agrees, where there is
+/// one. What it says goes behind the settlement.
+fn later(witness: &Witness, run: &Run) -> (bool, String) {
+    let started = |life: &Incarnation| instant(life.started_at);
+    let lives = run.baseline.as_ref().zip(run.observed.as_ref()).filter(|(baseline, observed)| {
+        baseline.engine_id == observed.engine_id
+            && baseline.container_id == observed.container_id
+            && observed.container_id == witness.container_id
+    });
+    let instants = lives.and_then(|(baseline, observed)| started(baseline).zip(started(observed)));
+    let is_later = instants.is_some_and(|(baseline, observed)| observed > baseline);
+    match witness.effect {
+        Effect::Stops(_) => (is_later, String::new()),
+        Effect::StartedAt { before, after } => {
+            // The container may have been started by others before and after; never between the two.
+            let agrees = instants.is_some_and(|(baseline, observed)| before <= baseline && observed <= after);
+            (is_later && agrees, format!("; the engine itself says {}", format_instant(after)))
+        }
+    }
+}
+
+/// Both clocks are of one machine here, so the decision's time and the POST's can be compared.
+fn decided_after_post(evidence: &Evidence<'_>) -> bool {
+    let decided = instant(evidence.run.decided_at);
+    let posted = evidence.witness.posts.first().and_then(|post| post.at);
+    decided.zip(posted).is_none_or(|(decided, posted)| decided > posted)
+}
+
+fn instant(at: Option<Timestamp>) -> Option<EngineInstant> {
+    let at = at?;
+    EngineInstant::new(at.seconds, u32::try_from(at.nanos).ok()?).ok()
 }
 
 /// The first digits of an id.
@@ -103,37 +158,22 @@ pub(super) fn short(id: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use prost_types::Timestamp;
-
     use super::*;
     use crate::rpc::v1;
-    use crate::sim::{Endpoint, Entry};
 
     const CONTAINER: &str = "c0ffee";
 
-    fn post(request: u64) -> Event {
-        Event::Request {
-            connection: 1,
-            request,
-            method: "POST".into(),
-            target: "/containers/c0ffee/restart?t=10".into(),
-            endpoint: Endpoint::Restart,
-            container: Some(CONTAINER.into()),
-            head: String::new(),
-            head_bytes: 180,
-            rule: None,
-        }
+    fn at(unix_s: i64) -> EngineInstant {
+        EngineInstant::new(unix_s, 0).unwrap()
     }
 
-    fn stop() -> Event {
-        let (container, started_at) = (CONTAINER.to_owned(), String::new());
-        Event::Effect { request: Some(1), container, effect: EffectKind::Sigterm, started_at }
+    fn post() -> Post {
+        let request_line = format!("POST /containers/{CONTAINER}/restart?t=10 HTTP/1.1");
+        Post { at: Some(at(1_714_558_831)), request_line }
     }
 
-    fn wire(events: Vec<Event>) -> History {
-        let time = "2024-05-01T10:20:31Z".to_owned();
-        let entries = (1..).zip(events).map(|(seq, event)| Entry { seq, time: time.clone(), event });
-        History { entries: entries.collect() }
+    fn witness(posts: Vec<Post>, effect: Effect) -> Witness {
+        Witness { container_id: CONTAINER.into(), posts, effect }
     }
 
     fn good() -> Run {
@@ -159,17 +199,20 @@ mod tests {
     }
 
     /// The numbers of the broken invariants.
-    fn broken(wire: &History, run: &Run, asked_again: &Run) -> Vec<String> {
-        let verdicts = judge(&Evidence { wire, container_id: CONTAINER, run, asked_again });
+    fn broken(witness: &Witness, run: &Run, asked_again: &Run) -> Vec<String> {
+        let verdicts = judge(&Evidence { witness, run, asked_again, is_health_awaited: true });
         let number = |verdict: &Verdict| verdict.invariant.split(['.', ' ']).next().unwrap_or("").to_owned();
         verdicts.iter().filter(|verdict| !verdict.kept).map(number).collect()
     }
 
     #[test]
     fn each_invariant_can_be_broken_alone() {
-        let once = wire(vec![post(1), stop()]);
+        let once = witness(vec![post()], Effect::Stops(1));
         assert_eq!(broken(&once, &good(), &good()), [""; 0]);
-        assert_eq!(broken(&wire(vec![post(1), stop(), post(2)]), &good(), &good()), ["2"]);
+        let other = Post { request_line: "POST /containers/other/restart HTTP/1.1".into(), ..post() };
+        for (posts, stops) in [(vec![post(), post()], 1), (vec![post()], 2), (vec![other], 1)] {
+            assert_eq!(broken(&witness(posts, Effect::Stops(stops)), &good(), &good()), ["2"]);
+        }
         type Change = fn(&mut Run);
         let changes: &[(&str, Change)] = &[
             ("1", |run| run.decided_at = Some(Timestamp { seconds: 1_714_558_832, nanos: 0 })),
@@ -188,5 +231,23 @@ mod tests {
         }
         let other = Run { run_id: "other".into(), ..good() };
         assert_eq!(broken(&once, &good(), &other), ["6"]);
+    }
+
+    #[test]
+    fn the_engines_own_word_must_agree_with_what_the_run_shows() {
+        let says =
+            |before, after| witness(vec![post()], Effect::StartedAt { before: at(before), after: at(after) });
+        assert_eq!(broken(&says(1, 2), &good(), &good()), [""; 0]);
+        assert_eq!(broken(&says(0, 3), &good(), &good()), [""; 0], "others start containers too");
+        assert_eq!(broken(&says(1, 1), &good(), &good()), ["5"], "the engine knows of no later start");
+        assert_eq!(broken(&says(2, 2), &good(), &good()), ["5"], "the baseline was old news");
+    }
+
+    #[test]
+    fn a_health_that_was_not_waited_for_is_not_judged() {
+        let witness = witness(vec![post()], Effect::Stops(1));
+        let run = Run { verification: Verification::Pending.into(), ..good() };
+        let evidence = Evidence { witness: &witness, run: &run, asked_again: &run, is_health_awaited: false };
+        assert!(judge(&evidence).iter().all(|verdict| verdict.kept));
     }
 }

@@ -1,18 +1,26 @@
-//! `relatch demo`: the story of a lost answer, told by real processes over a scripted engine.
+//! `relatch demo`: the story of a lost answer, told by real processes over a scripted engine or a real one.
 
 mod judge;
+mod proxy;
+mod real;
+mod side;
+mod simulated;
 mod stage;
 mod story;
 mod timeline;
 
 use anyhow::bail;
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::Exit;
 use super::output::Output;
+use crate::docker::Endpoint;
 use judge::Verdict;
-use stage::Folder;
+use real::Real;
+use side::EngineSide;
+use simulated::Simulated;
+use stage::{Folder, Interrupt};
+use story::Told;
 use timeline::Timeline;
 
 /// Show what relatch does when an answer is lost and its own process is killed.
@@ -20,47 +28,82 @@ use timeline::Timeline;
 /// Real relatch processes, a real Raft log on disk, a real SIGKILL. The Docker Engine is simulated: it
 /// speaks HTTP as dockerd does, and restarts nothing of yours. Takes less than half a minute. The exit code
 /// is 1 if an invariant broke.
+///
+/// With --docker, the same is told over a real Docker Engine: it REALLY RESTARTS the container of yours that
+/// --container names, once. A proxy of the demo stands before the engine, counts the restart requests and
+/// loses the answer. It takes as long as that container takes to stop, and some seconds.
 #[derive(Debug, clap::Args)]
-pub(super) struct Demo {}
+pub(super) struct Demo {
+    /// Use the real Docker Engine there, and really restart a container of yours
+    ///
+    /// Without ENDPOINT: unix:///var/run/docker.sock.
+    #[arg(
+        long,
+        value_name = "ENDPOINT",
+        num_args = 0..=1,
+        default_missing_value = "unix:///var/run/docker.sock",
+        requires = "container"
+    )]
+    docker: Option<Endpoint>,
+    /// The running container on the engine of --docker that is really restarted, once
+    #[arg(long, value_name = "NAME", requires = "docker")]
+    container: Option<String>,
+}
 
 impl Demo {
-    #[allow(clippy::unused_self, reason = "all commands run in one way")]
     pub(super) async fn run(self, output: &Output) -> anyhow::Result<Exit> {
         let timeline = Timeline::begin(*output);
         let folder = Folder::make()?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        let interrupted = "interrupted; run `relatch demo` again to see its end";
-        let told = tokio::select! {
-            told = story::tell(&folder, &timeline) => told?,
-            // Leaving here ends the processes and removes the folder.
-            _ = interrupt.recv() => bail!(interrupted),
-            _ = terminate.recv() => bail!(interrupted),
-        };
-        let broken: Vec<&Verdict> = told.verdicts.iter().filter(|verdict| !verdict.kept).collect();
-        timeline.print("");
-        for verdict in &told.verdicts {
-            let mark = if verdict.kept { "kept  " } else { "BROKEN" };
-            timeline.print(&format!("  {mark}  {} ({})", verdict.invariant, verdict.seen));
+        match (self.docker, self.container) {
+            (Some(endpoint), Some(container)) => {
+                play(Real::begin(&endpoint, &container, &folder, &timeline), &folder, &timeline, output).await
+            }
+            _ => play(Simulated::begin(&folder, &timeline), &folder, &timeline, output).await,
         }
-        timeline.print("");
-        if broken.is_empty() {
-            timeline.print(&format!(
-                "One restart, through a lost answer and a killed coordinator, in {:.0} s. The engine was simulated; \
-                 everything else was real.",
-                timeline.seconds()
-            ));
-        }
-        if output.is_json() {
-            let names: Vec<&str> = broken.iter().map(|verdict| verdict.invariant).collect();
-            let run = crate::rpc::to_json("relatch.v1.Run", &told.run);
-            let document = json!({ "broken": names, "posts": told.posts, "engine": "simulated", "run": run });
-            output.text(&format!("{document:#}\n"))?;
-        }
-        if !broken.is_empty() {
-            let names: Vec<&str> = broken.iter().map(|verdict| verdict.invariant).collect();
-            bail!("the demo broke: {}; please report it with the lines above", names.join("; "));
-        }
-        Ok(Exit::Done)
     }
+}
+
+/// Tells the story over the engine that `begin` makes ready, and what its end means.
+async fn play<S: EngineSide>(
+    begin: impl Future<Output = anyhow::Result<S>>,
+    folder: &Folder,
+    timeline: &Timeline,
+    output: &Output,
+) -> anyhow::Result<Exit> {
+    let mut interrupt = Interrupt::listen()?;
+    let side = tokio::select! {
+        side = begin => side?,
+        // Leaving here ends the processes and removes the folder.
+        () = interrupt.raised() => bail!(S::INTERRUPTED),
+    };
+    let told = story::tell(side, folder, timeline, &mut interrupt).await?;
+    conclude::<S>(&told, timeline, output)
+}
+
+/// Prints the verdicts; an error if an invariant broke.
+fn conclude<S: EngineSide>(told: &Told, timeline: &Timeline, output: &Output) -> anyhow::Result<Exit> {
+    timeline.print("");
+    for verdict in &told.verdicts {
+        let mark = if verdict.kept { "kept  " } else { "BROKEN" };
+        timeline.print(&format!("  {mark}  {} ({})", verdict.invariant, verdict.seen));
+    }
+    timeline.print("");
+    let is_broken = |verdict: &&Verdict| !verdict.kept;
+    let broken: Vec<&str> = told.verdicts.iter().filter(is_broken).map(|verdict| verdict.invariant).collect();
+    if broken.is_empty() {
+        timeline.print(&format!(
+            "One restart, through a lost answer and a killed coordinator, in {:.0} s. {}",
+            timeline.seconds(),
+            S::CLOSING
+        ));
+    }
+    if output.is_json() {
+        let run = crate::rpc::to_json("relatch.v1.Run", &told.run);
+        let document = json!({ "broken": broken, "posts": told.posts, "engine": S::KIND, "run": run });
+        output.text(&format!("{document:#}\n"))?;
+    }
+    if !broken.is_empty() {
+        bail!("the demo broke: {}; please report it with the lines above", broken.join("; "));
+    }
+    Ok(Exit::Done)
 }

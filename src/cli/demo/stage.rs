@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
+use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::time::timeout;
 
 /// How long a process may take until it serves. The first start makes a database.
@@ -46,11 +47,44 @@ impl Folder {
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
+
+    /// Where the node reaches the engine of the story.
+    pub(super) fn engine_socket(&self) -> PathBuf {
+        self.file("engine.sock")
+    }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A path as an argument.
+pub(super) fn utf8(path: &Path) -> anyhow::Result<&str> {
+    path.to_str().with_context(|| format!("{} is not UTF-8: set TMPDIR to a folder that is", path.display()))
+}
+
+/// SIGINT or SIGTERM, as often as one comes.
+#[derive(Debug)]
+pub(super) struct Interrupt {
+    interrupt: unix::Signal,
+    terminate: unix::Signal,
+}
+
+impl Interrupt {
+    pub(super) fn listen() -> anyhow::Result<Self> {
+        let interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
+        let terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+        Ok(Self { interrupt, terminate })
+    }
+
+    /// Waits for the next one.
+    pub(super) async fn raised(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) enum Who {
     Relatch,
     /// The engine and its container.
     Engine,
+    /// The demo's proxy before a real engine.
+    Proxy,
     /// The demo, which breaks things.
     Demo,
 }
@@ -25,6 +27,7 @@ impl Who {
             Self::You => "you",
             Self::Relatch => "relatch",
             Self::Engine => "engine",
+            Self::Proxy => "proxy",
             Self::Demo => "demo",
         }
     }
