@@ -217,15 +217,7 @@ impl Ledger {
             ..Run::new(command.run, command.request, command.target, entry.moment(), status)
         };
         run.record(entry, EventKind::Interlocked, detail);
-        let decision = Decision {
-            kind: DecisionKind::Opened,
-            run: run.id.clone(),
-            ignored: Vec::new(),
-            repeated: false,
-        };
-        self.remember(entry, &run.request, &decision);
-        self.put_run(run);
-        Outcome::Decided(decision)
+        self.answer(entry, DecisionKind::Opened, run)
     }
 
     fn refuse(&mut self, entry: &Entry, command: OpenInterlock, reasons: Vec<Reason>) -> Outcome {
@@ -242,12 +234,12 @@ impl Ledger {
         let codes: Vec<&str> = run.reasons().iter().map(|reason| reason.code.as_str()).collect();
         let detail = codes.join(", ");
         run.record(entry, EventKind::Refused, detail);
-        let decision = Decision {
-            kind: DecisionKind::Refused,
-            run: run.id.clone(),
-            ignored: Vec::new(),
-            repeated: false,
-        };
+        self.answer(entry, DecisionKind::Refused, run)
+    }
+
+    /// Answers a request by a run of its own.
+    fn answer(&mut self, entry: &Entry, kind: DecisionKind, run: Run) -> Outcome {
+        let decision = Decision { kind, run: run.id.clone(), ignored: Vec::new(), repeated: false };
         self.remember(entry, &run.request, &decision);
         self.put_run(run);
         Outcome::Decided(decision)
