@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::grace::grace;
 use super::request::{Answer, RecoveryRequest, RequestError};
 use super::resolve::{Resolved, is_this_process, resolve};
-use super::shared::{AUTHORITY_MS, HostLink, PROPOSE_MS, Shared};
+use super::shared::{AUTHORITY_MS, HostLink, Shared};
 use crate::consensus::ProposeError;
 use crate::docker::{Inspection, ListFilter};
 use crate::env::{failpoint, hex_id};
@@ -121,6 +121,7 @@ async fn look(shared: &Shared, host: &HostLink, request: &RecoveryRequest) -> Re
     let (id, target) = match resolve(&request.spelling, &containers) {
         Resolved::One(id, target) => (id, target),
         Resolved::Several(found) => {
+            let found: Vec<Target> = found.into_iter().map(|(_, target)| target).collect();
             return Err(unresolved(
                 ReasonCode::TargetAmbiguous,
                 format!("it may be any of {}", list(&found)),
@@ -193,15 +194,15 @@ async fn propose(
     }
     shared.pledges.make(run, term);
     failpoint::reach("coordinator-before-propose");
-    let proposed = shared.consensus.propose(term, command, PROPOSE_MS).await;
+    let proposed = shared.propose(term, command).await;
     failpoint::reach("coordinator-after-propose");
     let decision = match proposed {
-        Ok((_, Outcome::Decided(decision))) => decision,
-        Ok((_, Outcome::Rejected(Rejection::RequestIdReused { run: other }))) => {
+        Ok(Outcome::Decided(decision)) => decision,
+        Ok(Outcome::Rejected(Rejection::RequestIdReused { run: other })) => {
             shared.pledges.take(run, term);
             return Err(RequestError::RequestIdReused { run: other });
         }
-        Ok((_, other)) => {
+        Ok(other) => {
             shared.pledges.take(run, term);
             return Err(RequestError::Unavailable { detail: format!("the ledger answered {other:?}") });
         }

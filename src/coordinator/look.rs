@@ -36,6 +36,8 @@ async fn successor_of(host: &HostLink, run: &Run) -> Result<Option<ContainerId>,
         host.dispatcher.engine().list(&ListFilter::default()).await.map_err(|error| error.to_string())?;
     Ok(match resolve(&run.target, &containers) {
         Resolved::One(id, _) => Some(id),
-        Resolved::Several(_) | Resolved::None(_) => None,
+        // It was replaced, if not by one alone.
+        Resolved::Several(found) => found.into_iter().next().map(|(id, _)| id),
+        Resolved::None(_) => None,
     })
 }

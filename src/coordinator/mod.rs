@@ -85,6 +85,7 @@ impl Coordinator {
     /// Begins to supervise.
     pub fn start(parts: Parts) -> (Self, Supervision) {
         let (admitting, mut admits) = watch::channel(None::<Term>);
+        let (commits, mut committing) = watch::channel(true);
         let shared = Arc::new(shared::Shared {
             consensus: parts.consensus,
             hosts: parts.hosts,
@@ -96,6 +97,7 @@ impl Coordinator {
             pledges: shared::Pledges::default(),
             hints: broadcast::Sender::new(HINTS),
             admitting,
+            commits,
         });
         let (stop, stopped) = watch::channel(false);
         let (readiness, ready) = watch::channel(false);
@@ -104,10 +106,11 @@ impl Coordinator {
         let mut stopping = stopped;
         let announcer = tokio::spawn(async move {
             loop {
-                let now = admits.borrow_and_update().is_some();
+                let now = admits.borrow_and_update().is_some() && *committing.borrow_and_update();
                 readiness.send_if_modified(|known| std::mem::replace(known, now) != now);
                 tokio::select! {
                     changed = admits.changed() => if changed.is_err() { return },
+                    changed = committing.changed() => if changed.is_err() { return },
                     _ = stopping.wait_for(|stop| *stop) => { readiness.send_replace(false); return }
                 }
             }
@@ -155,7 +158,8 @@ impl Coordinator {
         self.shared.consensus.applied()
     }
 
-    /// True while this node admits requests: it leads, has applied an entry of its term, and has replayed.
+    /// True while this node admits requests: it leads, has applied an entry of its term, has replayed, and its
+    /// last proposal was committed.
     #[must_use]
     pub fn ready(&self) -> watch::Receiver<bool> {
         self.ready.clone()

@@ -16,7 +16,7 @@ pub(super) enum Resolved {
     /// One container, under its canonical target.
     One(ContainerId, Target),
     /// Several; each under its canonical target.
-    Several(Vec<Target>),
+    Several(Vec<(ContainerId, Target)>),
     /// None; these are there instead.
     None(Vec<Target>),
 }
@@ -37,7 +37,11 @@ pub(super) fn resolve(spelling: &Target, containers: &[ContainerSummary]) -> Res
         match found.as_slice() {
             [] => {}
             [one] => return Resolved::One(one.id.clone(), canonical(host, one)),
-            several => return Resolved::Several(several.iter().map(|c| canonical(host, c)).collect()),
+            several => {
+                return Resolved::Several(
+                    several.iter().map(|c| (c.id.clone(), canonical(host, c))).collect(),
+                );
+            }
         }
     }
     Resolved::None(containers.iter().map(|c| canonical(host, c)).collect())

@@ -13,7 +13,7 @@ use crate::ledger::{Command, Guard, Outcome, Proposer, Run};
 use crate::model::{ContainerId, Holes, HostName, RunId, Term};
 
 /// The longest that a proposal is waited for before its fate counts as unknown.
-pub(super) const PROPOSE_MS: u64 = 5_000;
+const PROPOSE_MS: u64 = 5_000;
 
 /// The longest that a quorum's word on this node's leadership is waited for.
 pub(super) const AUTHORITY_MS: u64 = 2_000;
@@ -43,6 +43,8 @@ pub(super) struct Shared {
     pub(super) hints: broadcast::Sender<ContainerId>,
     /// The term in which this node admits requests.
     pub(super) admitting: watch::Sender<Option<Term>>,
+    /// False from a proposal whose fate is unknown until one is committed: a disk may hang.
+    pub(super) commits: watch::Sender<bool>,
 }
 
 /// Leadership of the term is gone: whoever leads next goes on from the ledger and the journals.
@@ -51,12 +53,27 @@ pub(super) struct Shared {
 pub(super) struct Deposed(pub(super) Term);
 
 impl Shared {
+    /// Proposes, and takes note of whether anything can be committed at all.
+    pub(super) async fn propose(&self, term: Term, command: Command) -> Result<Outcome, ProposeError> {
+        let proposed = self.consensus.propose(term, command, PROPOSE_MS).await;
+        match &proposed {
+            Ok(_) => self.notice_whether_it_commits(true),
+            Err(ProposeError::Unknown { .. }) => self.notice_whether_it_commits(false),
+            Err(_) => {}
+        }
+        proposed.map(|(_, outcome)| outcome)
+    }
+
+    fn notice_whether_it_commits(&self, commits: bool) {
+        self.commits.send_if_modified(|known| std::mem::replace(known, commits) != commits);
+    }
+
     /// Commits a fact, however often it must be proposed, as long as this node leads `term`. Facts are
     /// idempotent, so an unknown fate is simply proposed again.
     pub(super) async fn commit(&self, term: Term, fact: Command) -> Result<Outcome, Deposed> {
         loop {
-            match self.consensus.propose(term, fact.clone(), PROPOSE_MS).await {
-                Ok((_, outcome)) => {
+            match self.propose(term, fact.clone()).await {
+                Ok(outcome) => {
                     if let Outcome::Rejected(why) = &outcome {
                         tracing::warn!(%term, %why, "the ledger did not accept a fact");
                     }

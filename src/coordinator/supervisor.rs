@@ -15,10 +15,10 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::drive;
 use super::hints;
-use super::shared::{PROPOSE_MS, Shared};
+use super::shared::Shared;
 use super::take_over::{give_up_reading, take_over};
 use crate::env::failpoint;
-use crate::ledger::Command;
+use crate::ledger::{Command, Ledger};
 use crate::model::{Hole, RunId, Term};
 
 /// How often the cluster clock moves on while anything timed is pending.
@@ -75,6 +75,8 @@ async fn reign(shared: &Arc<Shared>, term: Term, drivers: &mut JoinSet<()>) {
 
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // One at a time, and beside the loop: one that hangs must not keep a run from its driver.
+    let mut ticking = JoinSet::new();
     loop {
         applied.borrow_and_update();
         for run in undriven(shared, &driven) {
@@ -88,7 +90,10 @@ async fn reign(shared: &Arc<Shared>, term: Term, drivers: &mut JoinSet<()>) {
         while drivers.try_join_next().is_some() {}
         tokio::select! {
             changed = applied.changed() => if changed.is_err() { return },
-            _ = ticks.tick() => tick(shared, term).await,
+            _ = ticks.tick(), if ticking.is_empty() => {
+                ticking.spawn(tick(Arc::clone(shared), term));
+            }
+            Some(_ticked) = ticking.join_next() => {}
         }
     }
 }
@@ -126,10 +131,10 @@ fn undriven(shared: &Shared, driven: &BTreeSet<RunId>) -> Vec<RunId> {
     })
 }
 
-async fn tick(shared: &Shared, term: Term) {
-    if shared.consensus.read(crate::ledger::Ledger::has_timed_work)
-        && let Err(error) = shared.consensus.propose(term, Command::Tick, PROPOSE_MS).await
-    {
+/// Moves the cluster clock on while anything timed is pending, and finds out whether commits go on again.
+async fn tick(shared: Arc<Shared>, term: Term) {
+    let wanted = shared.consensus.read(Ledger::has_timed_work) || !*shared.commits.borrow();
+    if wanted && let Err(error) = shared.propose(term, Command::Tick).await {
         tracing::warn!(%error, "the cluster clock did not move on");
     }
 }

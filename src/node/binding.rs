@@ -86,6 +86,9 @@ impl Binding {
             self.propose(term, Command::SetLimits(wanted)).await?;
         }
         let engine = self.dispatcher.engine().identify().await.map_err(|error| error.to_string())?;
+        if engine.is_podman {
+            return Err("it is Podman, which has no engine id that stays: it cannot be used yet".to_owned());
+        }
         let bind = BindHost {
             host: self.host.clone(),
             engine_id: engine.engine_id,

@@ -3,6 +3,10 @@
 use std::time::{Duration, Instant};
 
 use relatch::sim::{ContainerSpec, Engine};
+use tonic::transport::Channel;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
 
 use crate::World;
 use crate::support::node::{Hold, Node, NodeOptions, wait_for};
@@ -125,4 +129,54 @@ async fn an_engine_with_a_new_identity_is_bound_again_while_nothing_is_open_ther
         if answer.exit == 0 { Ok(()) } else { Err(format!("{answer:?}")) }
     });
     node.stop();
+}
+
+/// The log's sync hangs: nothing is sent, nobody is told that it serves, and it goes on by itself afterwards.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_cannot_commit_does_not_say_that_it_serves() {
+    let world = World::of([ContainerSpec::named("web"), ContainerSpec::named("other")]).await;
+    let hold = Hold::new(world.dir.path(), "sync");
+    hold.release();
+    let options = world.options.clone().failpoints(&format!("raft_append_synced={}", hold.action()));
+    let node = Node::start(&options);
+    let answer = node.recover("local/web", &["--wait=applied"]);
+    assert_eq!(answer.exit, 0, "{answer:?}");
+    let mut health = Health::of(&node).await;
+    health.wait_for(ServingStatus::Serving).await;
+
+    hold.arm();
+    let asking = node.ask("local/other", &["--request-id", "q1"]);
+    hold.reached();
+    health.wait_for(ServingStatus::NotServing).await;
+    hold.release();
+    health.wait_for(ServingStatus::Serving).await;
+    drop(asking);
+    // It was given up on before it committed, and so it was never dispatched.
+    let run = node.recover("local/other", &["--request-id", "q1"]).run_id();
+    node.wait_for_status(&run, "NOT_APPLIED");
+    let other = world.engine.container_id("other").unwrap();
+    assert_eq!(world.engine.log().posts(&other).len(), 0);
+    node.stop();
+}
+
+struct Health(HealthClient<Channel>);
+
+impl Health {
+    async fn of(node: &Node) -> Self {
+        let channel = tonic::transport::Endpoint::from_shared(node.addr().to_owned()).unwrap();
+        Self(HealthClient::new(channel.connect().await.unwrap()))
+    }
+
+    async fn wait_for(&mut self, wanted: ServingStatus) {
+        let begun = Instant::now();
+        loop {
+            let request = HealthCheckRequest { service: String::new() };
+            let said = self.0.check(request).await.unwrap().into_inner().status();
+            if said == wanted {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(120), "gave up waiting for {wanted:?}: {said:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
 }

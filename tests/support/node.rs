@@ -268,6 +268,12 @@ impl Hold {
         format!("return(hold {})", self.path.display())
     }
 
+    /// From now on the node stops there: for a point that was released before the node began.
+    pub fn arm(&self) {
+        let _first = std::fs::remove_file(self.path.with_extension("reached"));
+        std::fs::remove_file(&self.path).expect("arming a point that was released");
+    }
+
     /// Waits until the node stands at the point.
     pub fn reached(&self) {
         let reached = self.path.with_extension("reached");
