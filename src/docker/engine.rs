@@ -9,6 +9,7 @@ use super::error::EngineError;
 use super::session::{Look, Session, Wire};
 use super::transport::carry;
 use super::version::ApiVersion;
+use crate::env::{OsSockets, Sockets};
 use crate::model::{EngineId, Holes};
 
 /// How long an engine may take. Every look has one limit over its connection and all its requests.
@@ -37,6 +38,7 @@ struct Inner {
     endpoint: Endpoint,
     limits: EngineLimits,
     holes: Holes,
+    sockets: Arc<dyn Sockets>,
 }
 
 /// Who an engine says it is.
@@ -57,16 +59,27 @@ pub struct EngineInfo {
 }
 
 impl Engine {
-    /// An engine at that endpoint. Nothing is asked or opened yet.
+    /// An engine at that endpoint, reached over the machine's own sockets. Nothing is asked or opened yet.
     #[must_use]
     pub fn new(endpoint: Endpoint, limits: EngineLimits) -> Self {
-        Self(Arc::new(Inner { endpoint, limits, holes: Holes::none() }))
+        Self::over(Arc::new(OsSockets), endpoint, limits, Holes::none())
+    }
+
+    /// An engine that is reached otherwise, or with a guard taken out for the test that shows what it holds.
+    #[must_use]
+    pub fn over(sockets: Arc<dyn Sockets>, endpoint: Endpoint, limits: EngineLimits, holes: Holes) -> Self {
+        Self(Arc::new(Inner { endpoint, limits, holes, sockets }))
     }
 
     /// The same engine with a guard taken out, for the test that shows what the guard holds.
     #[must_use]
     pub fn with_holes(&self, holes: Holes) -> Self {
-        Self(Arc::new(Inner { endpoint: self.0.endpoint.clone(), limits: self.0.limits, holes }))
+        let Inner { endpoint, limits, sockets, .. } = &*self.0;
+        Self::over(Arc::clone(sockets), endpoint.clone(), *limits, holes)
+    }
+
+    pub(super) fn sockets(&self) -> &dyn Sockets {
+        self.0.sockets.as_ref()
     }
 
     /// Where it listens.
@@ -122,7 +135,7 @@ impl Engine {
     {
         let look = Look { doing, connect_ms: self.0.limits.connect_ms, limit_ms };
         let whole = async {
-            let (wire, connection) = Wire::open(&self.0.endpoint, &look).await?;
+            let (wire, connection) = Wire::open(self.sockets(), &self.0.endpoint, &look).await?;
             let asked = async { work(Session::agree(wire, look.of(&self.0.endpoint)).await?).await };
             carry(&mut Some(connection), asked).await
         };

@@ -61,7 +61,7 @@ impl Engine {
         let doing = "listening to events".to_owned();
         let look = Look { doing, connect_ms: limits.connect_ms, limit_ms: limits.inspect_ms };
         let agreed = async {
-            let (wire, connection) = Wire::open(self.endpoint(), &look).await?;
+            let (wire, connection) = Wire::open(self.sockets(), self.endpoint(), &look).await?;
             let mut connection = Some(connection);
             let asked = async {
                 let session = Session::agree(wire, look.of(self.endpoint())).await?;

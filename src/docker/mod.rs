@@ -32,6 +32,9 @@ mod version;
 #[cfg(test)]
 #[path = "tests/raw.rs"]
 mod raw;
+#[cfg(test)]
+#[path = "tests/sockets.rs"]
+mod sockets_tests;
 
 pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use engine::{Engine, EngineInfo, EngineLimits};

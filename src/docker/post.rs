@@ -13,13 +13,13 @@ use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep_until};
 
 use super::engine::Engine;
 use super::gate::{Armed, Keeper, NeverWritten, Permit, Seal};
 use super::reply::{engine_proof, message_of, with_causes};
 use super::transport::{carry, connect};
+use crate::env::Stream;
 use crate::model::{
     ContainerId, Exchange, Grace, Hole, Holes, LostReply, NotWritten, NotWrittenCause, Reply, Wire,
 };
@@ -34,7 +34,7 @@ const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 #[derive(Debug)]
 #[must_use = "a connection that is not used should be closed, with the reason"]
 pub struct Connection {
-    stream: Armed<UnixStream>,
+    stream: Armed<Box<dyn Stream>>,
     wire: Wire,
     /// As in `unix:///var/run/docker.sock`.
     peer: String,
@@ -82,7 +82,7 @@ impl Engine {
     /// full backlog, the limit. The cause is always [`NotWrittenCause::Unreachable`].
     pub async fn connect(&self) -> Result<Connection, NeverWritten> {
         let begun_at = Instant::now();
-        let stream = Armed::over(connect(self.endpoint(), self.limits().connect_ms).await)?;
+        let stream = Armed::over(connect(self.sockets(), self.endpoint(), self.limits().connect_ms).await)?;
         Ok(Connection {
             stream,
             wire: self.endpoint().wire(),

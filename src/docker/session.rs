@@ -22,6 +22,7 @@ use super::error::EngineError;
 use super::reply::{API_VERSION, MESSAGE_BYTES, engine_proof, harmless, is_podman, with_causes};
 use super::transport::{Bounded, bounded, connect, is_too_long};
 use super::version::ApiVersion;
+use crate::env::Sockets;
 use crate::model::EngineProof;
 
 /// How much is read over one connection. `/containers/json` of a thousand containers has about 2 MiB.
@@ -80,8 +81,12 @@ impl Look {
 
 impl Wire {
     /// Opens one connection, and hands out what sends on it and what carries it.
-    pub(super) async fn open(endpoint: &Endpoint, look: &Look) -> Result<(Arc<Self>, Carried), EngineError> {
-        let stream = connect(endpoint, look.connect_ms)
+    pub(super) async fn open(
+        sockets: &dyn Sockets,
+        endpoint: &Endpoint,
+        look: &Look,
+    ) -> Result<(Arc<Self>, Carried), EngineError> {
+        let stream = connect(sockets, endpoint, look.connect_ms)
             .await
             .map_err(|detail| EngineError::Unreachable { detail: format!("{}: {detail}", look.doing) })?;
         let (sender, connection) = http1::handshake(TokioIo::new(bounded(stream, ANSWERS_BYTES)))

@@ -7,17 +7,20 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, Join, ReadBuf};
-use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::{AsyncRead, Join, ReadBuf, ReadHalf, WriteHalf};
 use tokio::time::timeout;
 
 use super::endpoint::Endpoint;
+use crate::env::{Sockets, Stream};
 
 /// Opens a fresh connection. The error is one line: what was tried, the operating system's own words, and a
 /// hint for the next step.
-pub(super) async fn connect(endpoint: &Endpoint, limit_ms: u64) -> Result<UnixStream, String> {
-    match timeout(Duration::from_millis(limit_ms), UnixStream::connect(endpoint.socket())).await {
+pub(super) async fn connect(
+    sockets: &dyn Sockets,
+    endpoint: &Endpoint,
+    limit_ms: u64,
+) -> Result<Box<dyn Stream>, String> {
+    match timeout(Duration::from_millis(limit_ms), sockets.connect_unix(endpoint.socket())).await {
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) => Err(format!("connecting to {endpoint}: {error}{}", hint(&error))),
         Err(_) => Err(format!("connecting to {endpoint}: not connected within {limit_ms} ms")),
@@ -67,19 +70,19 @@ where
 }
 
 /// A stream from which so much is read and no more: then reading fails, as `FileTooLarge`.
-pub(super) type Bounded = Join<BoundedRead, OwnedWriteHalf>;
+pub(super) type Bounded = Join<BoundedRead, WriteHalf<Box<dyn Stream>>>;
 
 /// The side of [`Bounded`] that is read.
 #[derive(Debug)]
 pub(super) struct BoundedRead {
-    stream: OwnedReadHalf,
+    stream: ReadHalf<Box<dyn Stream>>,
     left_bytes: usize,
 }
 
 /// Bounds what is read from a stream. One read goes beyond the bound before that is found out; hyper's are of
 /// less than 1 MiB.
-pub(super) fn bounded(stream: UnixStream, left_bytes: usize) -> Bounded {
-    let (stream, writer) = stream.into_split();
+pub(super) fn bounded(stream: Box<dyn Stream>, left_bytes: usize) -> Bounded {
+    let (stream, writer) = tokio::io::split(stream);
     tokio::io::join(BoundedRead { stream, left_bytes }, writer)
 }
 

@@ -1,0 +1,36 @@
+//! Connections, so that a simulated network can take the place of the machine's.
+
+use std::fmt::Debug;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
+
+/// One connection, both ways.
+pub trait Stream: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Debug + Send + Unpin> Stream for S {}
+
+/// A connection that is being made.
+pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send + 'a>>;
+
+/// A way to connect.
+pub trait Sockets: Debug + Send + Sync {
+    /// Connects to a unix socket. It waits as long as the system does: limits are the caller's.
+    fn connect_unix<'a>(&'a self, path: &'a Path) -> Connecting<'a>;
+}
+
+/// The machine's own sockets.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsSockets;
+
+impl Sockets for OsSockets {
+    fn connect_unix<'a>(&'a self, path: &'a Path) -> Connecting<'a> {
+        Box::pin(async move {
+            let stream = UnixStream::connect(path).await?;
+            Ok(Box::new(stream) as Box<dyn Stream>)
+        })
+    }
+}
