@@ -94,7 +94,8 @@ require_rust() {
   wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
   found=$(rustc --version | cut -d' ' -f2)
   if [ "$(printf '%s\n%s\n' "$wanted" "${found%%-*}" | sort -V | head -n 1)" != "$wanted" ]; then
-    say "Rust $found is too old: $wanted or newer is needed. With rustup: rustup update"
+    say "Rust $found is too old: $wanted or newer is needed."
+    if have rustup; then say "Type: rustup update"; else say "It is not rustup's (Debian's own is older): install Rust from https://rustup.rs"; fi
     exit 1
   fi
 }

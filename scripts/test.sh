@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 say() { printf '%s\n' "$*" >&2; }
 
 group="${1:-}"
+[ "$#" -le 1 ] || { say "one group at a time: make test T=$1"; exit 2; }
 case "$group" in
   '') which=() ;;
   unit) which=(--lib --bins) ;;

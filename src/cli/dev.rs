@@ -22,7 +22,7 @@ const LOG: &str = "info,openraft=warn";
 /// It serves until SIGINT or SIGTERM. Its log goes to stderr; RELATCH_LOG filters it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Dev {
-    /// Where clients reach it; port 0 takes a free one
+    /// Where clients reach it, on a loopback address; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7370")]
     listen: SocketAddr,
     /// Where it keeps its ledger and its journal [default: $XDG_STATE_HOME/relatch/dev]
@@ -31,16 +31,23 @@ pub(super) struct Dev {
     /// The Docker Engine, such as unix:///var/run/docker.sock
     #[arg(long, value_name = "ENDPOINT", default_value = "unix:///var/run/docker.sock")]
     docker: String,
-    /// The longest grace that a restart may have, in whole seconds
-    #[arg(long, value_name = "TIME", value_parser = duration::parse_whole_seconds)]
+    /// The longest grace that a restart may have, in whole seconds, as in 5m; 300s at first
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration::parse_whole_seconds)]
     grace_max: Option<u32>,
-    /// What the deadline of a restart adds to its grace: at least 15s
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    /// What the deadline of a restart adds to its grace: at least 15s, 20s at first
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration::parse)]
     margin: Option<Duration>,
 }
 
 impl Dev {
     pub(super) async fn run(self, output: &Output) -> anyhow::Result<Exit> {
+        let listen = self.listen;
+        if !listen.ip().is_loopback() {
+            bail!(
+                "--listen {listen}: whoever reaches it could restart containers, since there is no TLS and no \
+                 authentication yet: listen on a loopback address, such as 127.0.0.1:7370"
+            );
+        }
         telemetry::init(LOG)?;
         let data_dir = match self.data_dir {
             Some(dir) => dir,
@@ -92,7 +99,8 @@ fn welcome(bound: SocketAddr, docker: &str, data_dir: &std::path::Path) -> Strin
         "relatch serves the host `local` ({docker}) on http://{bound}; its data is in {}.\n\
          Next, in another terminal, with the name of a container of yours:\n\
          \n  relatch recover local/NAME --reason \"why\" --wait{addr}\n  relatch runs list{addr}\n\n\
-         Ctrl-C ends it; what is open then is taken up again at the next start.\n",
+         Ctrl-C ends it. A restart under way is then uncertain until its effect is seen after the next start, and\n\
+         its container is closed to another one for about 10 minutes: its answer is lost.\n",
         data_dir.display()
     )
 }

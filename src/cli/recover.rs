@@ -32,8 +32,9 @@ pub(super) struct Recover {
     /// Why, for people and for the record
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// How long the container may take to stop by itself, in whole seconds
-    #[arg(long, value_name = "TIME", value_parser = duration::parse_whole_seconds)]
+    /// How long the container may take to stop by itself, in whole seconds, as in 10s [default: its label
+    /// relatch.grace, else its own stop timeout, else 10s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration::parse_whole_seconds)]
     grace: Option<u32>,
     /// The id of this request; the same id means the same request. A new one is made if left out
     #[arg(long, value_name = "ID")]

@@ -39,8 +39,12 @@ pub(super) async fn decide(
     })?;
     // Not a refusal, which would be final: the engine has only not answered for the first time yet.
     if shared.consensus.read(|ledger| ledger.host(request.spelling.host()).is_none()) {
-        let detail =
-            format!("host {} is not bound yet: its engine has not answered", request.spelling.host());
+        let why = match host.dispatcher.engine().identify().await {
+            Ok(engine) if engine.is_podman => "it is Podman, which cannot be used yet".to_owned(),
+            Ok(_) => "that is under way".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let detail = format!("host {} is not bound to its engine yet: {why}", request.spelling.host());
         return Err(RequestError::Unavailable { detail });
     }
     let run = new_run_id(shared)?;

@@ -83,7 +83,10 @@ impl Ledger {
                 command.grace.seconds, interlock.grace.seconds
             ));
         }
-        run.record(entry, EventKind::Attached, format!("{:?} by another request", command.request.spelling));
+        let request = &command.request;
+        let id = request.id.as_ref().map_or("without an id", |id| id.as_str());
+        let detail = format!("request {id} for {}: {}", request.spelling, request.reason);
+        run.record(entry, EventKind::Attached, detail);
         self.put_run(run);
         let decision = Decision { kind: DecisionKind::Attached, run: open.clone(), ignored, repeated: false };
         self.remember(entry, &command.request, &decision);

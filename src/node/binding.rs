@@ -66,7 +66,7 @@ impl Binding {
             if let Some(term) = term
                 && let Err(detail) = self.bind(term).await
             {
-                tracing::warn!(host = %self.host, %detail, "the host is not bound yet; it is tried again");
+                tracing::warn!(host = %self.host, %detail, "the host could not be bound or looked after; it is tried again");
                 sleep(pause).await;
                 pause = (pause * 2).min(LOOK_AGAIN);
                 continue;
@@ -101,7 +101,15 @@ impl Binding {
             })
         });
         if !bound {
-            tracing::info!(host = %bind.host, engine = %bind.engine_id, "binding the host");
+            let before =
+                self.consensus.read(|ledger| ledger.host(&bind.host).map(|host| host.engine_id.clone()));
+            match before.filter(|before| *before != bind.engine_id) {
+                None => tracing::info!(host = %bind.host, engine = %bind.engine_id, "binding the host"),
+                Some(before) => tracing::warn!(
+                    host = %bind.host, engine = %bind.engine_id, %before,
+                    "another engine answers for the host than before, and is bound now; was that meant?"
+                ),
+            }
             self.propose(term, Command::BindHost(bind)).await?;
         }
         Ok(())
