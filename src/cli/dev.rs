@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::duration;
 use super::exit::Exit;
@@ -63,14 +63,8 @@ impl Dev {
             grace_max_s: self.grace_max,
             margin_ms: self.margin.map(|margin| u64::try_from(margin.as_millis()).unwrap_or(u64::MAX)),
         };
-        let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
-        let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-        let shutdown = async move {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-        };
+        // Both listen from now on, so that the second counts from the first on.
+        let (stop, hurry) = (Signals::listen()?.times(1), Signals::listen()?.times(2));
         let ready = |bound: SocketAddr| {
             let text = if output.is_json() {
                 format!(
@@ -83,8 +77,33 @@ impl Dev {
             // Whoever started it may have closed stdout; the node serves all the same.
             let _ = output.text(&text);
         };
-        run_dev(options, ready, shutdown).await?;
+        run_dev(options, ready, stop, hurry).await?;
         Ok(Exit::Done)
+    }
+}
+
+/// The signals that ask a process to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).context("listening for SIGINT")?,
+            terminate: signal(SignalKind::terminate()).context("listening for SIGTERM")?,
+        })
+    }
+
+    /// Resolves with the last of so many.
+    async fn times(mut self, count: usize) {
+        for _ in 0..count {
+            tokio::select! {
+                _ = self.interrupt.recv() => {}
+                _ = self.terminate.recv() => {}
+            }
+        }
     }
 }
 
@@ -99,8 +118,8 @@ fn welcome(bound: SocketAddr, docker: &str, data_dir: &std::path::Path) -> Strin
         "relatch serves the host `local` ({docker}) on http://{bound}; its data is in {}.\n\
          Next, in another terminal, with the name of a container of yours:\n\
          \n  relatch recover local/NAME --reason \"why\" --wait{addr}\n  relatch runs list{addr}\n\n\
-         Ctrl-C ends it. A restart under way is then uncertain until its effect is seen after the next start, and\n\
-         its container is closed to another one for about 10 minutes: its answer is lost.\n",
+         Ctrl-C ends it, once restarts that are under way have their answer. A second Ctrl-C ends it at once:\n\
+         those are then uncertain, and their containers are closed to another restart for about 10 minutes.\n",
         data_dir.display()
     )
 }

@@ -131,6 +131,11 @@ impl Coordinator {
             .map_err(|error| RequestError::Unknown { detail: error.to_string() })?
     }
 
+    /// Admits nothing any more in this term. What is open goes on.
+    pub fn stop_admitting(&self) {
+        self.shared.admitting.send_replace(None);
+    }
+
     /// Makes the reads that follow as new as anything that was answered before this call.
     ///
     /// # Errors

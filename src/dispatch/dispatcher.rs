@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use super::guard::OrderPermit;
 use super::journal::{Journal, JournalError};
 use super::order::Order;
@@ -61,13 +63,32 @@ struct Inner {
     clock: Arc<dyn Clock>,
     /// Exchanges for one container run one at a time.
     turns: Mutex<BTreeMap<ContainerId, Arc<tokio::sync::Mutex<()>>>>,
+    /// How many orders are being walked.
+    under_way: watch::Sender<usize>,
+}
+
+/// One order that is being walked.
+struct UnderWay<'a>(&'a watch::Sender<usize>);
+
+impl<'a> UnderWay<'a> {
+    fn begin(count: &'a watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
 }
 
 impl Dispatcher {
     /// The dispatcher that sends to `engine` and records in `journal`.
     #[must_use]
     pub fn new(engine: Engine, journal: Journal, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Inner { engine, journal, clock, turns: Mutex::new(BTreeMap::new()) }))
+        let (turns, under_way) = (Mutex::default(), watch::Sender::new(0));
+        Self(Arc::new(Inner { engine, journal, clock, turns, under_way }))
     }
 
     /// The engine that it sends to.
@@ -102,6 +123,7 @@ impl Dispatcher {
     ///
     /// [`DispatchError`] if the run was acted for before, or what became of it could not be journalled.
     pub async fn dispatch(&self, order: Order, ticket: Ticket) -> Result<Dispatched, DispatchError> {
+        let _under_way = UnderWay::begin(&self.0.under_way);
         let turn = self.turn(&order.incarnation.container_id);
         let _turn = turn.lock().await;
         if let Some(known) = self.known(&order.run) {
@@ -131,6 +153,12 @@ impl Dispatcher {
     ) -> Result<Known, JournalError> {
         let (word, exchange) = self.0.journal.revoke(run, fence, container_id).await?;
         Ok(Known { word, exchange, journal: self.position() })
+    }
+
+    /// How many orders are being walked: whoever ends the process now loses the answers of those that left.
+    #[must_use]
+    pub fn under_way(&self) -> watch::Receiver<usize> {
+        self.0.under_way.subscribe()
     }
 
     /// What is known of a run for which something was done already.

@@ -103,7 +103,8 @@ pub enum NodeError {
     },
 }
 
-/// Runs until `stop` resolves, or the node cannot go on. `serving` is called once clients can connect, with
+/// Runs until `stop` resolves, or the node cannot go on. The answers of restarts that are under way then are
+/// waited for, unless `hurry` resolves: an answer that is lost keeps its target closed for a long time. `serving` is called once clients can connect, with
 /// the address that they connect to.
 ///
 /// What is open when it stops stays open, and is replayed at the next start.
@@ -115,6 +116,7 @@ pub async fn run_dev(
     options: DevOptions,
     serving: impl FnOnce(SocketAddr),
     stop: impl Future<Output = ()>,
+    hurry: impl Future<Output = ()>,
 ) -> Result<(), NodeError> {
     abort_on_panic();
     #[cfg(feature = "failpoints")]
@@ -178,6 +180,7 @@ pub async fn run_dev(
     let listen =
         listener.local_addr().map_err(|source| NodeError::Listen { listen: options.listen, source })?;
     let (stopping, stopped) = watch::channel(false);
+    let (closing, mut under_way) = (coordinator.clone(), dispatcher.under_way());
     let binding = Binding { consensus: consensus.clone(), host, dispatcher, named };
     let binder = tokio::spawn(binding.keep(stopped.clone()));
     let mut stop_serving = stopped;
@@ -201,6 +204,20 @@ pub async fn run_dev(
     };
     // A node that cannot go on must not wait for parts that may hang on the same trouble.
     ended?;
+    closing.stop_admitting();
+    let count = *under_way.borrow();
+    if count > 0 {
+        tracing::warn!(
+            restarts = count,
+            "waiting for the engine's answer; a second signal ends it now, and each of their containers is then \
+             closed to another restart for about 10 minutes"
+        );
+        tokio::select! {
+            _ = under_way.wait_for(|count| *count == 0) => {}
+            () = hurry => {}
+        }
+    }
+    drop(closing);
     stopping.send_replace(true);
     supervision.shutdown().await;
     let served = server.await.map_err(|error| serve_error(error.to_string()))?;

@@ -159,6 +159,29 @@ async fn a_node_that_cannot_commit_does_not_say_that_it_serves() {
     node.stop();
 }
 
+/// An orderly end loses no answer; whoever is in a hurry says so twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_orderly_end_waits_for_the_answer_of_a_restart_and_a_second_signal_does_not() {
+    for (hurried, quarantined) in [(false, false), (true, true)] {
+        let world = World::new().await;
+        let node = Node::start(&world.options);
+        let run = node.recover("local/web", &["--grace", "3s"]).run_id();
+        world.engine.log().wait_until(|history| !history.posts(&world.id()).is_empty()).await;
+        node.terminate();
+        if hurried {
+            let mut health = Health::of(&node).await;
+            health.wait_for(ServingStatus::NotServing).await;
+            node.terminate();
+        }
+        node.ended();
+        let node = Node::start(&world.options);
+        let run = node.wait_for_status(&run, "APPLIED");
+        assert_eq!(run["quarantined"], quarantined, "{run:#}");
+        assert_eq!(world.posts(), 1);
+        node.stop();
+    }
+}
+
 struct Health(HealthClient<Channel>);
 
 impl Health {

@@ -31,8 +31,12 @@ impl World {
         Self { engine, options, dir }
     }
 
+    fn id(&self) -> String {
+        self.engine.container_id("web").unwrap()
+    }
+
     fn posts(&self) -> usize {
-        self.engine.log().posts(&self.engine.container_id("web").unwrap()).len()
+        self.engine.log().posts(&self.id()).len()
     }
 
     /// Asks, lets the failpoint kill the node, and starts it again without one.

@@ -141,9 +141,19 @@ impl Node {
     }
 
     /// SIGTERM, and waits for an orderly end.
-    pub fn stop(mut self) {
+    pub fn stop(self) {
+        self.terminate();
+        self.ended();
+    }
+
+    /// SIGTERM alone.
+    pub fn terminate(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("stopping relatch");
+    }
+
+    /// Waits for an orderly end.
+    pub fn ended(mut self) {
         let status = self.child.wait().expect("waiting for relatch");
         assert!(status.success(), "it ended with {status:?}\n{}", tail(&self.log));
     }
