@@ -13,6 +13,7 @@ use super::text::word;
 use super::view;
 use super::wait::{WaitFor, wait};
 use crate::docker::parse_instant;
+use crate::env::{OsRandomness, hex_id};
 use crate::model::{ContainerId, EngineInstant, RequestId, Target};
 use crate::rpc::v1;
 
@@ -144,11 +145,7 @@ fn not_decided(error: CallError, id: &RequestId) -> anyhow::Error {
 }
 
 fn mint_request_id() -> anyhow::Result<RequestId> {
-    let mut random = [0_u8; 16];
-    getrandom::fill(&mut random)
-        .map_err(|error| anyhow::anyhow!("reading random bytes for a request id: {error}"))?;
-    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(RequestId::new(hex)?)
+    Ok(RequestId::new(hex_id(&OsRandomness)?)?)
 }
 
 fn table(answer: &v1::RequestRecoveryResponse) -> String {

@@ -1,6 +1,7 @@
 //! The facts that drivers commit, each by one command.
 
 use super::shared::{Deposed, Shared};
+use crate::dispatch::Known;
 use crate::ledger::{Attest, Attestation, Baseline, Command, Interlock, Observe, RecordExchange, Run};
 use crate::model::{Exchange, JournalPosition, JournalWord, Observation, RunId, Term};
 
@@ -29,6 +30,15 @@ pub(super) async fn record(
 ) -> Result<(), Deposed> {
     let fact = RecordExchange { run: id.clone(), journal, exchange };
     shared.commit(term, Command::RecordExchange(Box::new(fact))).await.map(drop)
+}
+
+/// Commits what a dispatcher knows of a run: how its exchange ended, else what its journal says.
+pub(super) async fn tell_known(shared: &Shared, term: Term, id: &RunId, known: Known) -> Result<(), Deposed> {
+    let Known { word, exchange, journal } = known;
+    match exchange {
+        Some(exchange) => record(shared, term, id, exchange, journal).await,
+        None => attest(shared, term, id, Attestation::Journal { at: journal, word }).await,
+    }
 }
 
 /// Commits what somebody states who can know.

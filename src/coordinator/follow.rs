@@ -138,7 +138,7 @@ async fn learn_from_the_dispatcher(
 async fn verify_to_the_end(shared: &Shared, term: Term, id: &RunId) -> Result<(), Deposed> {
     loop {
         let Some(run) = shared.run(id) else { return Ok(()) };
-        let (Verification::Pending { .. }, Status::Applied { observed, .. }) =
+        let (Verification::Pending { until }, Status::Applied { observed, .. }) =
             (run.verification, &run.status)
         else {
             return Ok(());
@@ -151,8 +151,7 @@ async fn verify_to_the_end(shared: &Shared, term: Term, id: &RunId) -> Result<()
         let healthy = sighting.as_ref().is_some_and(|seen| {
             seen.health == Health::Healthy && seen.started_at.instant() >= Some(observed.started_at)
         });
-        let over = matches!(run.verification, Verification::Pending { until } if shared.consensus.cluster_time() >= until);
-        if healthy || over {
+        if healthy || shared.consensus.cluster_time() >= until {
             shared.commit(term, Command::Verify(Box::new(Verify { run: id.clone(), sighting }))).await?;
         }
         if !shared.leads(term) {

@@ -1,13 +1,13 @@
 //! Sending: recheck, authority, dispatch (steps 4 to 6 of a restart).
 
-use super::facts::{attest, open_run, record};
+use super::facts::{attest, open_run, record, tell_known, unreachable};
 use super::shared::{AUTHORITY_MS, Deposed, HostLink, Shared};
 use crate::dispatch::{DispatchError, Order, Ticket};
 use crate::env::failpoint;
 #[cfg(feature = "failpoints")]
 use crate::ledger::OpenInterlock;
 use crate::ledger::{Attestation, Interlock};
-use crate::model::{ClusterTime, JournalWord, NotWritten, NotWrittenCause, RunId, Term};
+use crate::model::{ClusterTime, NotWritten, NotWrittenCause, RunId, Term};
 #[cfg(feature = "failpoints")]
 use crate::model::{Fence, LogIndex};
 
@@ -41,16 +41,9 @@ pub(super) async fn dispatch(shared: &Shared, term: Term, id: &RunId) -> Result<
     tracing::info!(run = %id, target = %run.target, fence = %order.fence, "handing the restart to the dispatcher");
     match host.dispatcher.dispatch(order, ticket).await {
         Ok(dispatched) => record(shared, term, id, dispatched.exchange, dispatched.journal).await,
-        Err(DispatchError::ActedBefore { known, .. }) => match known.exchange {
-            Some(exchange) => record(shared, term, id, exchange, known.journal).await,
-            None => {
-                attest(shared, term, id, Attestation::Journal { at: known.journal, word: known.word }).await
-            }
-        },
+        Err(DispatchError::ActedBefore { known, .. }) => tell_known(shared, term, id, *known).await,
         Err(error @ DispatchError::Journal(_)) => {
-            let word = JournalWord::Unreachable { detail: error.to_string() };
-            let at = host.dispatcher.position();
-            attest(shared, term, id, Attestation::Journal { at, word }).await
+            attest(shared, term, id, unreachable(&interlock, &error.to_string())).await
         }
     }
 }

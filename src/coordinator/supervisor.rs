@@ -36,11 +36,8 @@ pub(super) async fn supervise(shared: Arc<Shared>, mut stop: watch::Receiver<boo
     loop {
         let term = *leadership.borrow_and_update();
         if let Some(term) = term {
-            let reign = async {
-                reign(&shared, term, &mut drivers).await;
-            };
             tokio::select! {
-                () = reign => {}
+                () = reign(&shared, term, &mut drivers) => {}
                 _ = leadership.wait_for(|now| *now != Some(term)) => {}
                 _ = stop.wait_for(|stop| *stop) => {}
             }

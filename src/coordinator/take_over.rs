@@ -1,9 +1,9 @@
 //! Taking over: a run that somebody else proposed, or that this process gave up. It is never dispatched.
 
-use super::facts::{attest, observe, open_run, record, unreachable};
+use super::facts::{attest, observe, open_run, tell_known, unreachable};
 use super::look::look_once;
 use super::shared::{Deposed, HostLink, Shared};
-use crate::ledger::{Attestation, Baseline, Interlock};
+use crate::ledger::{Baseline, Interlock};
 use crate::model::{JournalWord, Observation, RunId, Term};
 
 /// Asks the journal, then looks once: what a new leader does with each open run before it admits anything.
@@ -48,12 +48,7 @@ pub(super) async fn ask_journal(
         host.dispatcher.revoke(id, &interlock.fence, &baseline.incarnation.container_id).await
     };
     match asked.await {
-        Ok(revoked) => {
-            if let Some(exchange) = revoked.exchange {
-                return record(shared, term, id, exchange, revoked.journal).await;
-            }
-            attest(shared, term, id, Attestation::Journal { at: revoked.journal, word: revoked.word }).await
-        }
+        Ok(known) => tell_known(shared, term, id, known).await,
         // Said once; it is asked again with every look.
         Err(error) => match shared.run(id).and_then(|run| run.word) {
             Some(JournalWord::Unreachable { .. }) => Ok(()),

@@ -2,7 +2,7 @@
 
 use super::order::Order;
 use crate::env::Clock;
-use crate::model::{NotWritten, NotWrittenCause, RunId};
+use crate::model::{NotWritten, NotWrittenCause};
 
 /// Good for one order, for a short time, in the process that minted it.
 ///
@@ -11,7 +11,6 @@ use crate::model::{NotWritten, NotWrittenCause, RunId};
 /// a restart of the dispatcher voids it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket {
-    run: RunId,
     order: Order,
     minted_boottime_ms: u64,
     minted_wall_ms: u64,
@@ -20,7 +19,6 @@ pub struct Ticket {
 impl Ticket {
     pub(super) fn mint(order: &Order, clock: &dyn Clock) -> Self {
         Self {
-            run: order.run.clone(),
             order: order.clone(),
             minted_boottime_ms: clock.boottime_ms(),
             minted_wall_ms: clock.wall_ms(),
@@ -31,7 +29,7 @@ impl Ticket {
     pub(super) fn check(&self, order: &Order, clock: &dyn Clock) -> Result<(), NotWritten> {
         let void = |detail: String| Err(NotWritten { cause: NotWrittenCause::TicketExpired, detail });
         if self.order != *order {
-            return void(format!("the ticket is for run {}, not for this order", self.run));
+            return void(format!("the ticket is for run {}, not for this order", self.order.run));
         }
         let good_ms = self.order.dispatch_by_ms;
         let boottime_ms = clock.boottime_ms().saturating_sub(self.minted_boottime_ms);

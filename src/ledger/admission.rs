@@ -204,7 +204,6 @@ impl Ledger {
             grace: command.grace,
             client_deadline_ms,
             dispatch_by_ms: limits.dispatch_by_ms,
-            connect_ms: limits.connect_ms,
             deadline,
         };
         for key in attempt_keys(&command.target, &command.baseline) {

@@ -10,7 +10,7 @@ use super::outcome::{Outcome, Rejection};
 use super::record::{Change, Host, Key, Meta, Record, Remembered};
 use super::run::{Event, EventKind, Interlock, Moment, Run};
 use crate::model::{
-    ClusterId, ClusterTime, Holes, HostName, LogIndex, NodeId, RequestId, RunId, Target, Term, WallTime,
+    ClusterId, ClusterTime, Holes, HostName, LogIndex, NodeId, RequestId, RunId, Term, WallTime,
 };
 
 /// The newest rules that this build knows.
@@ -281,12 +281,6 @@ impl Ledger {
     #[must_use]
     pub fn remembered(&self, id: &RequestId) -> Option<&Remembered> {
         self.requests.get(id)
-    }
-
-    /// The run that stands open for a target, if one does.
-    #[must_use]
-    pub fn open_for(&self, target: &Target) -> Option<&Run> {
-        self.index.for_target(target).and_then(|id| self.run(id)).filter(|run| run.is_open())
     }
 
     /// Every run whose interlock is in force.

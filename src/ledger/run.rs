@@ -152,8 +152,6 @@ pub struct Interlock {
     pub client_deadline_ms: u64,
     /// How long a ticket for it is good.
     pub dispatch_by_ms: u64,
-    /// How long connecting may take.
-    pub connect_ms: u64,
     /// When the exchange must have ended, one way or the other.
     pub deadline: ClusterTime,
 }

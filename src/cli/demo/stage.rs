@@ -14,6 +14,8 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::time::timeout;
 
+use crate::env::{OsRandomness, hex_id};
+
 /// How long a process may take until it serves. The first start makes a database.
 const READY_WITHIN: Duration = Duration::from_secs(15);
 
@@ -32,10 +34,8 @@ pub(super) struct Folder {
 impl Folder {
     /// Makes the folder, for this user alone.
     pub(super) fn make() -> anyhow::Result<Self> {
-        let mut random = [0_u8; 4];
-        getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("reading random bytes: {error}"))?;
         // Short: the path of a unix socket has at most 107 bytes.
-        let name = format!("relatch-demo-{:08x}", u32::from_be_bytes(random));
+        let name = format!("relatch-demo-{}", &hex_id(&OsRandomness)?[..8]);
         let path = std::env::temp_dir().join(name);
         fs::DirBuilder::new()
             .mode(0o700)
