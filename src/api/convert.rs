@@ -22,6 +22,7 @@ pub(super) fn answer(answer: &Answer, now: ClusterTime) -> v1::RequestRecoveryRe
         run: Some(run(&answer.run, now)),
         ignored: answer.decision.ignored.clone(),
         repeated_answer: answer.decision.repeated,
+        dry_run: false,
     }
 }
 
@@ -66,6 +67,8 @@ pub(super) fn run(run: &Run, now: ClusterTime) -> v1::Run {
             Verification::Pending { until } => Some(left(until)),
             _ => None,
         },
+        starts: Vec::new(),
+        resolution: None,
     }
 }
 

@@ -45,6 +45,24 @@ impl<B: Backend> Recovery for RecoveryService<B> {
         Ok(Response::new(convert::answer(&answer, self.backend.cluster_time())))
     }
 
+    async fn explain(&self, _: Request<v1::ExplainRequest>) -> Result<Response<v1::ExplainResponse>, Status> {
+        Err(Status::unimplemented("explain"))
+    }
+
+    async fn resolve_run(
+        &self,
+        _: Request<v1::ResolveRunRequest>,
+    ) -> Result<Response<v1::ResolveRunResponse>, Status> {
+        Err(Status::unimplemented("resolve"))
+    }
+
+    async fn approve_start(
+        &self,
+        _: Request<v1::ApproveStartRequest>,
+    ) -> Result<Response<v1::ApproveStartResponse>, Status> {
+        Err(Status::unimplemented("approve"))
+    }
+
     async fn get_run(
         &self,
         request: Request<v1::GetRunRequest>,

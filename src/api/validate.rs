@@ -206,6 +206,7 @@ mod tests {
                 container_id: ID.into(),
                 started_at: Some(Timestamp { seconds: 1_700_000_000, nanos: 5 }),
             }),
+            dry_run: false,
         }
     }
 

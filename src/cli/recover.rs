@@ -129,6 +129,7 @@ impl Recover {
             request_id: id.to_string(),
             grace: self.grace.map(duration),
             expect,
+            dry_run: false,
         }
     }
 }
