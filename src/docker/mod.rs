@@ -1,4 +1,4 @@
-//! The Docker Engine API, as relatch needs it: looking at containers, and the one restart request.
+//! The Docker Engine API, as relatch needs it: looking at containers, and the one request that restarts or starts.
 //!
 //! This part reports what an engine said and what the wire showed; it judges nothing, and knows nothing of
 //! Raft, ledgers or journals. It imports `model` alone.
@@ -8,8 +8,8 @@
 //!   container of one [`Inspection`] come from one engine, even if the socket is replaced in between.
 //!   `bollard` words the requests and reads the replies, over that connection; only the lines of events are
 //!   read here (see `events`).
-//! - A **restart** goes out on a connection of its own ([`Engine::connect`], [`Connection::restart`]),
-//!   through a write gate. [`NeverWritten`] is the proof that no byte was written; only a closed
+//! - A **restart** or a **start** goes out on a connection of its own ([`Engine::connect`],
+//!   [`Connection::restart`], [`Connection::start`]), through a write gate. [`NeverWritten`] is the proof that no byte was written; only a closed
 //!   gate, or a connection that never was, can make one (invariant 4a).
 //!
 //! Nothing here pools, reuses or retries a connection. Nothing here spawns a task: a connection is polled by

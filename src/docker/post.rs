@@ -1,4 +1,4 @@
-//! The one restart request: one fresh connection, at most one head on it, one deadline over all of it.
+//! The one request that changes something, a restart or a start: one fresh connection, at most one head on it, one deadline over all of it.
 //!
 //! The whole exchange, the connection included, is one future. Nothing of it is spawned, pooled, reused or
 //! tried again (invariant 2): whoever drops the future drops the socket, and a lost answer stays lost.
@@ -45,7 +45,7 @@ pub struct Connection {
 
 /// How one request ended, as far as this process can know.
 #[derive(Debug)]
-#[must_use = "what became of a restart request must be recorded"]
+#[must_use = "what became of a request must be recorded"]
 pub enum Sealed {
     /// The gate was closed before the first write call.
     NeverWritten(NeverWritten),
@@ -122,6 +122,12 @@ impl Connection {
         // paths still proves that it did nothing.
         let path = format!("/containers/{id}/restart?t={}", grace.seconds);
         self.post(&path, client_deadline, permit).await
+    }
+
+    /// Sends `POST /containers/{id}/start`, by the same way as a restart. An engine answers 204, or 304 if the
+    /// container already runs; a 304 has no body, and is a whole reply with its head.
+    pub async fn start(self, id: &ContainerId, client_deadline: Duration, permit: Arc<dyn Permit>) -> Sealed {
+        self.post(&format!("/containers/{id}/start"), client_deadline, permit).await
     }
 
     async fn post(self, path: &str, client_deadline: Duration, permit: Arc<dyn Permit>) -> Sealed {
