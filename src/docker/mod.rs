@@ -7,7 +7,7 @@
 //!   connection, asks all that it needs over that connection, and drops it. So the engine id and the
 //!   container of one [`Inspection`] come from one engine, even if the socket is replaced in between.
 //!   `bollard` words the requests and reads the replies, over that connection; only the lines of events are
-//!   read here (see `events`).
+//!   read here (see `events`), and what `bollard` cannot read (see `lenient`).
 //! - A **restart** or a **start** goes out on a connection of its own ([`Engine::connect`],
 //!   [`Connection::restart`], [`Connection::start`]), through a write gate. [`NeverWritten`] is the proof that no byte was written; only a closed
 //!   gate, or a connection that never was, can make one (invariant 4a).
@@ -21,14 +21,19 @@ mod error;
 mod events;
 mod gate;
 mod inspect;
+mod lenient;
 mod list;
 mod post;
 mod reply;
 mod session;
 mod time;
+mod tls;
 mod transport;
 mod version;
 
+#[cfg(test)]
+#[path = "../../tests/support/certificates.rs"]
+mod certificates;
 #[cfg(test)]
 #[path = "tests/raw.rs"]
 mod raw;
@@ -36,7 +41,7 @@ mod raw;
 #[path = "tests/sockets.rs"]
 mod sockets_tests;
 
-pub use endpoint::{Endpoint, InvalidEndpoint};
+pub use endpoint::{Authority, Endpoint, InvalidEndpoint, SocketPath, TcpOptions};
 pub use engine::{Engine, EngineInfo, EngineLimits};
 pub use error::EngineError;
 pub use events::{EventHint, EventHints};
@@ -45,4 +50,5 @@ pub use inspect::Inspection;
 pub use list::{ContainerSummary, ListFilter};
 pub use post::{Connection, Sealed, Written};
 pub use time::{NotAnInstant, format_instant, parse_instant, parse_started_at};
+pub use tls::{InvalidCertificates, TlsPeer};
 pub use version::ApiVersion;
