@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::docker::DockerArgs;
 use super::duration;
 use super::exit::Exit;
 use super::output::Output;
@@ -28,9 +29,8 @@ pub(super) struct Dev {
     /// Where it keeps its ledger and its journal [default: $XDG_STATE_HOME/relatch/dev]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// The Docker Engine, such as unix:///var/run/docker.sock
-    #[arg(long, value_name = "ENDPOINT", default_value = "unix:///var/run/docker.sock")]
-    docker: String,
+    #[command(flatten)]
+    docker: DockerArgs,
     /// The longest grace that a restart may have, in whole seconds, as in 5m; 300s at first
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration::parse_whole_seconds)]
     grace_max: Option<u32>,
@@ -48,6 +48,8 @@ impl Dev {
                  authentication yet: listen on a loopback address, such as 127.0.0.1:7370"
             );
         }
+        let tcp = self.docker.tcp(|name| std::env::var_os(name))?;
+        let docker = self.docker.endpoint().to_owned();
         telemetry::init(LOG)?;
         let data_dir = match self.data_dir {
             Some(dir) => dir,
@@ -59,7 +61,8 @@ impl Dev {
         let options = DevOptions {
             listen: self.listen,
             data_dir: data_dir.clone(),
-            docker: self.docker.clone(),
+            docker: docker.clone(),
+            tcp,
             grace_max_s: self.grace_max,
             margin_ms: self.margin.map(|margin| u64::try_from(margin.as_millis()).unwrap_or(u64::MAX)),
         };
@@ -69,10 +72,10 @@ impl Dev {
             let text = if output.is_json() {
                 format!(
                     "{}\n",
-                    json!({ "addr": format!("http://{bound}"), "dataDir": data_dir, "docker": self.docker })
+                    json!({ "addr": format!("http://{bound}"), "dataDir": data_dir, "docker": docker })
                 )
             } else {
-                welcome(bound, &self.docker, &data_dir)
+                welcome(bound, &docker, &data_dir)
             };
             // Whoever started it may have closed stdout; the node serves all the same.
             let _ = output.text(&text);

@@ -7,6 +7,7 @@ mod address;
 mod client;
 mod demo;
 mod dev;
+mod docker;
 mod duration;
 mod exit;
 #[cfg(test)]

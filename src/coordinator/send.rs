@@ -2,7 +2,7 @@
 
 use super::facts::{attest, open_run, record, tell_known, unreachable};
 use super::shared::{AUTHORITY_MS, Deposed, HostLink, Shared};
-use crate::dispatch::{DispatchError, Order, Ticket};
+use crate::dispatch::{Action, DispatchError, Order, Ticket};
 use crate::env::failpoint;
 #[cfg(feature = "failpoints")]
 use crate::ledger::OpenInterlock;
@@ -30,7 +30,7 @@ pub(super) async fn dispatch(shared: &Shared, term: Term, id: &RunId) -> Result<
         run: id.clone(),
         fence: interlock.fence.clone(),
         incarnation: baseline.incarnation.clone(),
-        grace: interlock.grace,
+        action: Action::Restart(interlock.grace),
         client_deadline_ms: interlock.client_deadline_ms,
         dispatch_by_ms: interlock.dispatch_by_ms.min(left_ms),
     };
@@ -90,7 +90,7 @@ pub(super) async fn send_uncommitted(shared: &Shared, proposal: &OpenInterlock) 
             index: LogIndex(shared.consensus.applied().borrow().0 + 1),
         },
         incarnation: proposal.baseline.incarnation.clone(),
-        grace: proposal.grace,
+        action: Action::Restart(proposal.grace),
         client_deadline_ms: proposal.grace.client_deadline_ms(20_000),
         dispatch_by_ms: 5_000,
     };

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use bollard::models::LocalNodeState;
+use bollard::models::{LocalNodeState, SystemInfo};
 
 use super::endpoint::Endpoint;
 use super::error::EngineError;
+use super::lenient::read_at_all;
 use super::session::{Look, Session, Wire};
 use super::transport::carry;
 use super::version::ApiVersion;
@@ -105,7 +106,7 @@ impl Engine {
     /// [`EngineError`]; one that is too old, or no engine at all, is told apart from one that is out of reach.
     pub async fn identify(&self) -> Result<EngineInfo, EngineError> {
         self.look("identifying the engine".to_owned(), self.0.limits.inspect_ms, |session| async move {
-            let info = session.docker.info().await.map_err(|error| session.failed(&error))?;
+            let info = ask_info(&session).await?;
             let swarm = info.swarm.and_then(|swarm| swarm.local_node_state);
             Ok(EngineInfo {
                 engine_id: engine_id(&session, info.id)?,
@@ -145,8 +146,12 @@ impl Engine {
 
 /// Asks for the engine id over the connection of a look.
 pub(super) async fn ask_engine_id(session: &Session) -> Result<EngineId, EngineError> {
-    let info = session.docker.info().await.map_err(|error| session.failed(&error))?;
+    let info = ask_info(session).await?;
     engine_id(session, info.id)
+}
+
+async fn ask_info(session: &Session) -> Result<SystemInfo, EngineError> {
+    read_at_all(session.docker.info().await).map_err(|error| session.failed(&error))
 }
 
 fn engine_id(session: &Session, id: Option<String>) -> Result<EngineId, EngineError> {

@@ -15,7 +15,7 @@ use crate::api;
 use crate::consensus::{self, Consensus, ConsensusError};
 use crate::coordinator::{Coordinator, HostLink, Parts};
 use crate::dispatch::{Dispatcher, Journal, JournalError};
-use crate::docker::{Endpoint, Engine, EngineLimits, InvalidEndpoint};
+use crate::docker::{Endpoint, Engine, EngineLimits, InvalidEndpoint, TcpOptions};
 use crate::env::{self, Clock, OsRandomness, Randomness, RandomnessError, SystemClock, hex_id};
 use crate::ledger::{Guard, InvalidLimits, Limits, Proposer};
 use crate::model::{HostName, InvalidId, NodeId, ProcessNonce, UnknownHole};
@@ -36,6 +36,8 @@ pub struct DevOptions {
     pub data_dir: PathBuf,
     /// The engine's endpoint, as in `unix:///var/run/docker.sock`.
     pub docker: String,
+    /// How it is reached, if that is over TCP.
+    pub tcp: TcpOptions,
     /// The grace limit, in seconds; `None` leaves the one in force.
     pub grace_max_s: Option<u32>,
     /// The margin of the client deadline, in milliseconds; `None` leaves the one in force.
@@ -122,7 +124,7 @@ pub async fn run_dev(
     #[cfg(feature = "failpoints")]
     let _failpoints = fail::FailScenario::setup();
     let holes = env::holes()?;
-    let endpoint = Endpoint::parse(&options.docker)?;
+    let endpoint = Endpoint::read(&options.docker, &options.tcp)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let randomness: Arc<dyn Randomness> = Arc::new(OsRandomness);
     let named = NamedLimits { grace_max_s: options.grace_max_s, margin_ms: options.margin_ms };

@@ -8,4 +8,5 @@ mod demo;
 mod fixture;
 mod lost;
 mod restart;
+mod tls;
 mod world;
