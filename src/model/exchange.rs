@@ -69,6 +69,8 @@ pub enum NotWrittenCause {
     Unreadable,
     /// The intent could not be written to the journal.
     JournalFailed,
+    /// A hold stands.
+    Held,
 }
 
 /// What came back for a request that was written.

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::binding::{Binding, NamedLimits};
+use super::binding::Binding;
 use super::own_container::own_container;
 use super::panic::abort_on_panic;
 use crate::api;
 use crate::consensus::{self, Consensus, ConsensusError};
-use crate::coordinator::{Coordinator, HostLink, Parts};
+use crate::coordinator::{Coordinator, HostLink, NamedLimits, Parts};
 use crate::dispatch::{Dispatcher, Journal, JournalError};
 use crate::docker::{Endpoint, Engine, EngineLimits, InvalidEndpoint, TcpOptions};
 use crate::env::{self, Clock, OsRandomness, Randomness, RandomnessError, SystemClock, hex_id};
@@ -128,7 +128,7 @@ pub async fn run_dev(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let randomness: Arc<dyn Randomness> = Arc::new(OsRandomness);
     let named = NamedLimits { grace_max_s: options.grace_max_s, margin_ms: options.margin_ms };
-    named.over(&Limits::default()).check()?;
+    Limits::default().with(&named.over(&Limits::default())).check()?;
     let identity = Identity::mint(randomness.as_ref(), NODE)?;
     let dir = DataDir::open(&options.data_dir, || Ok(identity))?;
     let cluster = dir.identity().cluster.clone();
@@ -173,6 +173,7 @@ pub async fn run_dev(
         clock,
         randomness,
         own_container: own_container(),
+        named_limits: named,
         holes,
     });
 
@@ -183,7 +184,7 @@ pub async fn run_dev(
         listener.local_addr().map_err(|source| NodeError::Listen { listen: options.listen, source })?;
     let (stopping, stopped) = watch::channel(false);
     let (closing, mut under_way) = (coordinator.clone(), dispatcher.under_way());
-    let binding = Binding { consensus: consensus.clone(), host, dispatcher, named };
+    let binding = Binding { consensus: consensus.clone(), host, dispatcher };
     let binder = tokio::spawn(binding.keep(stopped.clone()));
     let mut stop_serving = stopped;
     let mut server = tokio::spawn(api::serve(coordinator, listener, async move {

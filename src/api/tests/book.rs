@@ -120,6 +120,7 @@ impl Book {
             run: id.clone(),
             request: Request {
                 id: None,
+                caller: "anonymous".to_owned(),
                 digest: "d".into(),
                 reason: "stuck".into(),
                 spelling: target.to_string(),
@@ -140,6 +141,7 @@ impl Book {
         let journal = JournalPosition { sequence: 9, ..dispatcher().journal };
         let outcome = self.apply(Command::RecordExchange(Box::new(RecordExchange {
             run: run.id.clone(),
+            start: None,
             journal,
             exchange,
         })));
@@ -182,6 +184,7 @@ impl Backend for Book {
         });
         let stored = Request {
             id: request.id,
+            caller: "anonymous".to_owned(),
             digest: request.digest,
             reason: request.reason,
             spelling: request.spelling.to_string(),
@@ -303,7 +306,7 @@ fn a_book_tells_a_rejection_from_a_change() {
         bytes: 1,
         reply: Reply::Lost(LostReply { status: None, timed_out: true, detail: String::new() }),
     };
-    let record = RecordExchange { run: run.id, journal, exchange };
+    let record = RecordExchange { run: run.id, start: None, journal, exchange };
     let outcome = book.apply(Command::RecordExchange(Box::new(record)));
     assert!(matches!(outcome, Outcome::Rejected(Rejection::NoInterlock { .. })), "{outcome:?}");
 }

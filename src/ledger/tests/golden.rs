@@ -98,7 +98,7 @@ fn history() -> World {
     let run = world.open(request);
     let refusal = NotWritten { cause: NotWrittenCause::AuthorityLost, detail: "test".to_owned() };
     let attestation = Attestation::NeverHandedOn { proposer: proposer(), refusal };
-    world.apply(Command::Attest(Box::new(Attest { run, attestation })));
+    world.apply(Command::Attest(Box::new(Attest { run, start: None, attestation })));
     // Superseded.
     let request = ask(&mut world, 8);
     let run = world.open(request);

@@ -112,6 +112,7 @@ impl World {
             run: run_id(self.runs),
             request: Request {
                 id: None,
+                caller: ANONYMOUS.to_owned(),
                 digest: "00".to_owned(),
                 reason: "test".to_owned(),
                 spelling: "local/web".to_owned(),
@@ -172,12 +173,17 @@ impl World {
     }
 
     fn exchanged_by(&mut self, run: &RunId, exchange: Exchange, journal: JournalPosition) -> Outcome {
-        self.apply(Command::RecordExchange(Box::new(RecordExchange { run: run.clone(), journal, exchange })))
+        self.apply(Command::RecordExchange(Box::new(RecordExchange {
+            run: run.clone(),
+            start: None,
+            journal,
+            exchange,
+        })))
     }
 
     fn journal_says(&mut self, run: &RunId, at: JournalPosition, word: JournalWord) -> Outcome {
         let attestation = Attestation::Journal { at, word };
-        self.apply(Command::Attest(Box::new(Attest { run: run.clone(), attestation })))
+        self.apply(Command::Attest(Box::new(Attest { run: run.clone(), start: None, attestation })))
     }
 
     fn observe(&mut self, run: &RunId, observation: Observation) -> Outcome {

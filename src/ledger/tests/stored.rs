@@ -33,6 +33,7 @@ fn the_changes_of_every_entry_add_up_to_the_records() {
             Command::OpenInterlock(Box::new(ask.0)),
             Command::RecordExchange(Box::new(RecordExchange {
                 run,
+                start: None,
                 journal: position("a", 6),
                 exchange: never_written(NotWrittenCause::TicketExpired),
             })),
