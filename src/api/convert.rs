@@ -5,10 +5,10 @@ use prost_types::{Duration, Timestamp};
 use super::words;
 use crate::coordinator::{Answer, Checked, Explanation};
 use crate::ledger::{
-    Assertion, DecisionKind, Disposition, Event, Expectation, Guard, Hold, HoldOwner, HoldScope, Limits,
-    LimitsChange, Reason, Run, Start, Status, Verification,
+    Assertion, DecisionKind, Disposition, Event, Evidence, Expectation, Guard, Hold, HoldOwner, HoldScope,
+    Limits, LimitsChange, Reason, Run, Start, Status, Verification,
 };
-use crate::model::{ClusterTime, EngineInstant, Incarnation, Observation, WallTime};
+use crate::model::{ClusterTime, EngineInstant, Exchange, Incarnation, Observation, Reply, WallTime};
 use crate::rpc::v1;
 
 /// An answer, as it is at cluster time `now`. What was not committed has no id.
@@ -161,6 +161,9 @@ fn guard(guard: Guard) -> v1::Guard {
 
 fn settlement(run: &Run) -> String {
     match (&run.status, &run.observation) {
+        (Status::Applied { evidence: Evidence::StartedAtOnly, .. }, _) if got_a_reply(run) => {
+            "StartedAt only, and the reply was none of success".to_owned()
+        }
         (Status::Applied { evidence, .. }, _) => evidence.to_string(),
         // The engine knew no such container: who is there instead was looked up.
         (Status::NotApplied { proof }, Some(Observation::Gone { successor, .. })) => match successor {
@@ -172,6 +175,10 @@ fn settlement(run: &Run) -> String {
         (Status::OperatorResolved { resolution }, _) => format!("the word of {}", resolution.by),
         (Status::Refused { .. } | Status::Interlocked { .. } | Status::Unresolved { .. }, _) => String::new(),
     }
+}
+
+fn got_a_reply(run: &Run) -> bool {
+    matches!(run.exchange, Some(Exchange::Written { reply: Reply::Complete { .. }, .. }))
 }
 
 fn start(start: &Start, run: &Run, now: ClusterTime) -> v1::Start {

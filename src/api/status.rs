@@ -120,7 +120,8 @@ mod tests {
         assert_eq!(status.get_details_error_info().unwrap().metadata["run"], run.as_str());
         assert_eq!(status.get_details_bad_request().unwrap().field_violations[0].field, "request_id");
 
-        let status = of(RequestError::Invalid { field: "target", rule: "no host of that name".into() });
+        let status =
+            of(RequestError::Invalid { field: "target".into(), rule: "no host of that name".into() });
         assert_eq!(status.code(), Code::InvalidArgument);
         assert_eq!(status.message(), "target: no host of that name");
 

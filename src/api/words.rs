@@ -33,7 +33,7 @@ pub(super) fn journal(word: &JournalWord) -> String {
     match word {
         JournalWord::NoIntent => "no intent, and the run is revoked there".into(),
         JournalWord::Intent => "an intent stands: the request may have been sent".into(),
-        JournalWord::NotSent => "an intent stood, and then nothing was sent".into(),
+        JournalWord::NotSent => "nothing was sent, and nothing will be".into(),
         JournalWord::Unreachable { detail } => format!("unreachable: {detail}"),
     }
 }
