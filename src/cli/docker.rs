@@ -10,7 +10,7 @@ use crate::docker::TcpOptions;
 /// Where an engine is, if nothing says so.
 const DEFAULT: &str = "unix:///var/run/docker.sock";
 
-/// The flags that name an engine.
+// The flags that name an engine. (A doc comment here could take the place of the command's own.)
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct DockerArgs {
     /// The Docker Engine: unix:///PATH, tcp://HOST:PORT, or https://HOST:PORT for TLS alone

@@ -8,7 +8,6 @@ use super::endpoint::Endpoint;
 use super::error::EngineError;
 use super::lenient::read_at_all;
 use super::session::{Look, Session, Wire};
-use super::transport::carry;
 use super::version::ApiVersion;
 use crate::env::{OsSockets, Sockets};
 use crate::model::{EngineId, Holes};
@@ -138,7 +137,7 @@ impl Engine {
         let whole = async {
             let (wire, connection) = Wire::open(self.sockets(), &self.0.endpoint, &look).await?;
             let asked = async { work(Session::agree(wire, look.of(&self.0.endpoint)).await?).await };
-            carry(&mut Some(connection), asked).await
+            look.over(&self.0.endpoint, &mut Some(connection), asked).await
         };
         look.within_limit(&self.0.endpoint, whole).await
     }

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use super::engine::Engine;
 use super::gate::{Armed, Keeper, NeverWritten, Permit, Seal};
 use super::reply::{engine_proof, message_of, with_causes};
-use super::tls::refusal;
+use super::tls::{refusal, refused};
 use super::transport::{carry, connect};
 use crate::env::Stream;
 use crate::model::{
@@ -223,9 +223,10 @@ where
             () = deadline.passed() => Err(deadline.length),
         }
     };
-    match carry(&mut Some(connection), work).await {
+    let (worked, ended) = carry(&mut Some(connection), work).await;
+    match worked {
         Ok(Ok(reply)) => Ok(reply),
-        Ok(Err(detail)) => Err(lost(status, detail)),
+        Ok(Err(detail)) => Err(lost(status, refused(&ended).map_or(detail, |why| format!("TLS: {why}")))),
         Err(length) => {
             let detail = format!("no whole reply within the client deadline of {} ms", length.as_millis());
             Err(LostReply { status, timed_out: true, detail })

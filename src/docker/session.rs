@@ -20,8 +20,8 @@ use tokio::time::timeout;
 use super::endpoint::Endpoint;
 use super::error::EngineError;
 use super::reply::{API_VERSION, MESSAGE_BYTES, engine_proof, harmless, is_podman, with_causes};
-use super::tls::refusal;
-use super::transport::{Bounded, bounded, connect, is_too_long};
+use super::tls::{refusal, refused};
+use super::transport::{Bounded, bounded, carry, connect, is_too_long};
 use super::version::ApiVersion;
 use crate::env::Sockets;
 use crate::model::EngineProof;
@@ -68,6 +68,23 @@ impl Look {
     /// What is done, and where.
     pub(super) fn of(&self, endpoint: &Endpoint) -> String {
         format!("{} at {endpoint}", self.doing)
+    }
+
+    /// What comes of asking over this connection, which is carried meanwhile.
+    pub(super) async fn over<T>(
+        &self,
+        endpoint: &Endpoint,
+        connection: &mut Option<Carried>,
+        asked: impl Future<Output = Result<T, EngineError>>,
+    ) -> Result<T, EngineError> {
+        let (asked, ended) = carry(connection, asked).await;
+        match (asked, refused(&ended)) {
+            // The handshake's last word, which TLS 1.3 lets come after it.
+            (Err(EngineError::Lost { .. }), Some(why)) => {
+                Err(EngineError::Unreachable { detail: format!("{}: TLS: {why}", self.of(endpoint)) })
+            }
+            (asked, _) => asked,
+        }
     }
 
     /// The outcome of `whole`, or that it took too long.

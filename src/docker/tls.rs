@@ -170,6 +170,11 @@ pub(super) fn refusal(error: &(dyn Error + 'static)) -> Option<String> {
     None
 }
 
+/// The same of a connection that has ended.
+pub(super) fn refused<T>(ended: &Option<Result<T, hyper::Error>>) -> Option<String> {
+    ended.as_ref().and_then(|ended| refusal(ended.as_ref().err()?))
+}
+
 fn explain(error: &TlsError) -> String {
     use AlertDescription as Alert;
     use CertificateError as Certificate;

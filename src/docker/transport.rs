@@ -87,26 +87,27 @@ fn unix_hint(kind: io::ErrorKind) -> &'static str {
 /// the socket with it: no connection is ever left behind to be polled by another task.
 ///
 /// A connection that has ended is dropped at once: hyper lets those who wait for one go only then. What it
-/// had brought by then is still to be read; what it had not is an error for `work`.
-pub(super) async fn carry<C, W>(connection: &mut Option<C>, work: W) -> W::Output
+/// had brought by then is still to be read; what it had not is an error for `work`. How it ended is told beside,
+/// since that error may not say: whoever came too late only hears that it is closed.
+pub(super) async fn carry<C, W>(connection: &mut Option<C>, work: W) -> (W::Output, Option<C::Output>)
 where
     C: Future + Unpin,
     W: Future,
 {
     let mut work = pin!(work);
-    poll_fn(|cx| {
+    let mut ended = None;
+    let output = poll_fn(|cx| {
         loop {
             if let Poll::Ready(output) = work.as_mut().poll(cx) {
                 return Poll::Ready(output);
             }
             let Some(carried) = connection else { return Poll::Pending };
-            if Pin::new(carried).poll(cx).is_pending() {
-                return Poll::Pending;
-            }
+            ended = Some(ready!(Pin::new(carried).poll(cx)));
             *connection = None;
         }
     })
-    .await
+    .await;
+    (output, ended)
 }
 
 /// A stream from which so much is read and no more: then reading fails, as `FileTooLarge`.
@@ -179,6 +180,7 @@ mod tests {
             let _kept = &waits;
             Poll::Ready(())
         });
-        assert!(carry(&mut Some(connection), waited).await.is_err());
+        let (waited, ended) = carry(&mut Some(connection), waited).await;
+        assert!(waited.is_err() && ended.is_some(), "{waited:?}, {ended:?}");
     }
 }
