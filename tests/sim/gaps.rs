@@ -16,6 +16,14 @@ fn killed_at(world: &World, failpoint: &str) {
     drop(asking);
 }
 
+/// Waits until a ticket of then, or of before, is good no more.
+fn ticket_expires(since: Instant) {
+    wait_for("the ticket's time to pass", || {
+        let passed = since.elapsed();
+        if passed > Duration::from_secs(5) { Ok(()) } else { Err(format!("{passed:?}")) }
+    });
+}
+
 /// The leader dies between commit and connect, and the container's own policy restarts it: the journal says
 /// that this was not our doing.
 #[tokio::test(flavor = "multi_thread")]
@@ -86,27 +94,31 @@ async fn a_proposal_that_was_given_up_and_commits_later_is_settled_unsent_and_th
 /// leader that dies before it is told leaves no doubt.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_intent_that_was_refused_is_proven_unsent_by_the_journal_alone() {
-    let world = World::web().await;
-    let hold = world.hold("intent");
-    let failpoints =
-        format!("dispatch-after-intent={};dispatch-after-journal-end=return(kill)", hold.action());
-    let node = Node::start(&world.options.clone().failpoints(&failpoints));
-    let run = opened(&node, "local/web", &[]);
-    hold.reached();
-    world.act("web", Action::MoveStartedAt);
-    hold.release();
-    node.killed_by_failpoint();
-    let node = Node::start(&world.options);
-    let run = node.wait_for_status(&run, "NOT_APPLIED");
-    assert!(
-        run["journal"].as_str().unwrap().contains("an intent stood, and then nothing was sent"),
-        "{run:#}"
-    );
-    assert!(settlement(&run).contains("started again meanwhile"), "{run:#}");
-    assert_eq!(world.posts(&world.id("web")), 0);
-    let run = opened(&node, "local/web", &[]);
-    node.wait_for_status(&run, "APPLIED");
-    world.judge(&node);
+    for (why, moved) in [("started again meanwhile", true), ("the container was looked at", false)] {
+        let world = World::web().await;
+        let hold = world.hold("intent");
+        let failpoints =
+            format!("dispatch-after-intent={};dispatch-after-journal-end=return(kill)", hold.action());
+        let node = Node::start(&world.options.clone().failpoints(&failpoints));
+        let run = opened(&node, "local/web", &[]);
+        hold.reached();
+        if moved {
+            world.act("web", Action::MoveStartedAt);
+        } else {
+            ticket_expires(Instant::now());
+        }
+        hold.release();
+        node.killed_by_failpoint();
+        let node = Node::start(&world.options);
+        let run = node.wait_for_status(&run, "NOT_APPLIED");
+        let journal = run["journal"].as_str().unwrap();
+        assert!(journal.contains("an intent stood, and then nothing was sent"), "{run:#}");
+        assert!(settlement(&run).contains(why), "{run:#}");
+        assert_eq!(world.posts(&world.id("web")), 0);
+        let run = opened(&node, "local/web", &[]);
+        node.wait_for_status(&run, "APPLIED");
+        world.judge(&node);
+    }
 }
 
 /// A machine that sleeps between the look and the first byte, wherever: what it knows is too old by then.
@@ -127,11 +139,7 @@ async fn who_sleeps_between_look_and_send_longer_than_a_ticket_is_good_sends_not
         asleep.push((step, world, node, hold, run, Instant::now()));
     }
     for (step, world, node, hold, run, since) in asleep {
-        let ticket = Duration::from_secs(5);
-        wait_for("the ticket's time to pass", || {
-            let passed = since.elapsed();
-            if passed > ticket { Ok(()) } else { Err(format!("{passed:?}")) }
-        });
+        ticket_expires(since);
         hold.release();
         let run = node.wait_for_status(&run, "NOT_APPLIED");
         // Whoever slept before the authority check may find that it is too late to send at all.

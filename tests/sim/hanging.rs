@@ -31,6 +31,22 @@ async fn a_container_whose_inspect_hangs_is_refused_and_the_others_are_restarted
     world.judge(&node);
 }
 
+/// It begins to hang after the baseline was read: at the recheck, or at the last look before the first byte.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_inspect_that_hangs_between_the_decision_and_the_post_sends_nothing() {
+    let looks = [("recheck", 1), ("last-look", 2)];
+    let world =
+        World::new(looks.map(|(name, before)| ContainerSpec::named(name).rule(hangs().skip(before)))).await;
+    let node = world.node();
+    for (name, _) in looks {
+        let run = opened(&node, &format!("local/{name}"), &[]);
+        let run = node.wait_for_status(&run, "NOT_APPLIED");
+        assert!(settlement(&run).contains("no whole answer within"), "{run:#}");
+        assert_eq!(world.posts(&world.id(name)), 0, "{name}");
+    }
+    world.judge(&node);
+}
+
 /// moby/moby#18848, docker/for-linux#397: it hangs after the answer was lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_inspect_that_hangs_after_a_lost_reply_is_uncertain_and_stops_nothing_else() {
