@@ -38,12 +38,12 @@ async fn a_204_just_after_the_grace_and_the_wait_for_the_kill_is_waited_for() {
 async fn the_time_to_connect_is_not_taken_out_of_the_time_for_the_work() {
     let mut world = World::web().await;
     world.options = world.options.clone().arg("--margin").arg("15s");
-    world.script("web", Rule::on(Endpoint::Restart).hold_reply(EngineHold::Ms(13_000)));
+    world.script("web", Rule::on(Endpoint::Restart).hold_reply(EngineHold::Ms(13_500)));
     let (node, hold) = world.node_held_at("dispatch-after-connect");
     let run = opened(&node, "local/web", &["--grace", "0s"]);
     hold.reached();
-    // Less than a ticket is good for.
-    tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
+    // Less than a ticket is good for; with the engine's time, more than the deadline.
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     hold.release();
     let run = node.wait_for_status(&run, "APPLIED");
     assert_eq!(run["clientDeadline"], "15s");

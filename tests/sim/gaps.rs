@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use relatch::sim::{Action, ContainerSpec};
+use relatch::model::{JournalWord, Term};
+use relatch::sim::{Action, ContainerSpec, Endpoint, Hold as EngineHold, Rule};
 
+use crate::leader::Leader;
 use crate::support::node::{Node, wait_for};
 use crate::world::{World, codes, event, opened, settlement};
 
@@ -94,6 +96,7 @@ async fn a_proposal_that_was_given_up_and_commits_later_is_settled_unsent_and_th
 /// leader that dies before it is told leaves no doubt.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_intent_that_was_refused_is_proven_unsent_by_the_journal_alone() {
+    let mut held = Vec::new();
     for (why, moved) in [("started again meanwhile", true), ("the container was looked at", false)] {
         let world = World::web().await;
         let hold = world.hold("intent");
@@ -102,10 +105,13 @@ async fn an_intent_that_was_refused_is_proven_unsent_by_the_journal_alone() {
         let node = Node::start(&world.options.clone().failpoints(&failpoints));
         let run = opened(&node, "local/web", &[]);
         hold.reached();
+        held.push((why, moved, world, hold, node, run, Instant::now()));
+    }
+    for (why, moved, world, hold, node, run, since) in held {
         if moved {
             world.act("web", Action::MoveStartedAt);
         } else {
-            ticket_expires(Instant::now());
+            ticket_expires(since);
         }
         hold.release();
         node.killed_by_failpoint();
@@ -118,6 +124,34 @@ async fn an_intent_that_was_refused_is_proven_unsent_by_the_journal_alone() {
         let run = opened(&node, "local/web", &[]);
         node.wait_for_status(&run, "APPLIED");
         world.judge(&node);
+    }
+}
+
+/// A new leader raises the term, or revokes the run, between the intent and the first byte.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_intent_that_a_higher_term_or_a_revocation_overtakes_is_refused_at_the_gate() {
+    for (revoked, why) in [(false, "term 99 was accepted"), (true, "the run was revoked")] {
+        let last_look = Rule::on(Endpoint::Inspect).skip(2).hold_reply(EngineHold::Until("look".to_owned()));
+        let world = World::new([ContainerSpec::named("web").rule(last_look)]).await;
+        let leader = Leader::start(&world).await;
+        let run = leader.ask("local/web", "q").await.expect("it is admitted").run;
+        world.reached("look").await;
+        assert_eq!(leader.dispatcher.known(&run.id).expect("an intent").word, JournalWord::Intent);
+        if revoked {
+            let (baseline, interlock) =
+                (run.baseline.expect("a baseline"), run.interlock.expect("an interlock"));
+            let container_id = &baseline.incarnation.container_id;
+            leader.dispatcher.revoke(&run.id, &interlock.fence, container_id).await.expect("a journal");
+        } else {
+            leader.dispatcher.raise_term(Term(99)).await.expect("a journal");
+        }
+        world.engine.release("look");
+        let settled = leader.wait_for_run(&run.id, "a settlement", |run| !run.is_open()).await;
+        assert_eq!(settled.status.word(), "NOT_APPLIED", "{settled:#?}");
+        assert!(format!("{:?}", settled.status).contains(why), "{settled:#?}");
+        assert_eq!(leader.dispatcher.known(&run.id).expect("an end").word, JournalWord::NotSent);
+        assert_eq!(world.posts(&world.id("web")), 0);
+        leader.end().await;
     }
 }
 

@@ -10,6 +10,7 @@ mod duplicates;
 mod gaps;
 mod hanging;
 mod incarnations;
+mod leader;
 mod names;
 mod stopped;
 mod versions;

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::support::node::{Answer, Hold, Node, NodeOptions};
 
 /// When waiting for the engine is given up. Not an expectation of speed: a busy machine is slow.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(120);
+pub const GIVE_UP_AFTER: Duration = Duration::from_secs(120);
 
 pub struct World {
     pub engine: Engine,
@@ -209,4 +209,33 @@ fn restarts(history: &History) -> impl Iterator<Item = (String, &Entry)> {
 
 fn instant(value: &Value) -> Timestamp {
     value.as_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("no instant: {value}"))
+}
+
+/// The judge would be worth nothing if it never found anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_judge_sees_a_request_that_no_interlock_stands_for() {
+    let ids = ["1", "2"].map(|digit| digit.repeat(64));
+    for forbidden in [
+        format!("POST /containers/{}/restart?t=1 HTTP/1.1", ids[0]),
+        format!("POST /containers/{}/restart HTTP/1.1", ids[1]),
+        format!("POST /containers/{}/unpause HTTP/1.1", ids[1]),
+    ] {
+        let web = ContainerSpec { id: Some(ids[1].clone()), ..ContainerSpec::named("web") };
+        let world = World::new([web]).await;
+        let node = world.node();
+        let run = opened(&node, "local/web", &[]);
+        node.wait_for_status(&run, "APPLIED");
+        world.judge(&node);
+        let mut stream = tokio::net::UnixStream::connect(&world.options.docker).await.expect("a connection");
+        let head = format!("{forbidden}\r\nHost: test\r\nContent-Length: 0\r\n\r\n");
+        tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes()).await.expect("a request");
+        let arrived = |history: &History| {
+            history.entries.iter().any(
+                |entry| matches!(&entry.event, Event::Request { head, .. } if head.contains("Host: test")),
+            )
+        };
+        world.logged("the request", arrived).await;
+        let judged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.judge(&node)));
+        assert!(judged.is_err(), "{forbidden} went unnoticed");
+    }
 }
