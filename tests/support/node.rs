@@ -152,6 +152,15 @@ impl Node {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("stopping relatch");
     }
 
+    /// SIGTERM until it has ended, which then waits for no answer: signals that come close together are one.
+    pub fn stop_at_once(mut self) {
+        let status = wait_for("the node to end", || {
+            self.terminate();
+            self.child.try_wait().expect("waiting for relatch").ok_or_else(|| "it still runs".to_owned())
+        });
+        assert!(status.success(), "it ended with {status:?}\n{}", tail(&self.log));
+    }
+
     /// Waits for an orderly end.
     pub fn ended(mut self) {
         let status = self.child.wait().expect("waiting for relatch");
