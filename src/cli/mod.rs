@@ -12,10 +12,12 @@ mod exit;
 #[cfg(test)]
 mod fake;
 mod follow;
+mod id_ref;
 mod output;
 mod recover;
 mod runs;
 mod sim_engine;
+mod status;
 mod table;
 mod telemetry;
 mod text;
@@ -117,9 +119,13 @@ mod tests {
     }
 
     #[test]
-    fn the_help_of_recover_has_the_exit_codes() {
-        let error = Cli::try_parse_from(["relatch", "recover", "--help"]).unwrap_err();
-        assert!(error.to_string().contains("4 still uncertain"), "{error}");
+    fn the_help_of_a_command_has_its_exit_codes() {
+        for (command, code) in [
+            ("recover", "4 still uncertain"),
+        ] {
+            let help = Cli::try_parse_from(["relatch", command, "--help"]).unwrap_err().to_string();
+            assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(code), "{help}");
+        }
         for command in Cli::command().get_subcommands() {
             assert!(command.get_about().is_some(), "{} has no help", command.get_name());
         }
