@@ -9,6 +9,7 @@ mod demo;
 mod dev;
 mod duration;
 mod exit;
+mod explain;
 #[cfg(test)]
 mod fake;
 mod follow;
@@ -72,6 +73,7 @@ enum Command {
     Recover(recover::Recover),
     #[command(subcommand)]
     Runs(runs::Runs),
+    Explain(explain::Explain),
     Demo(demo::Demo),
     #[command(hide = true)]
     SimEngine(sim_engine::SimEngine),
@@ -88,6 +90,7 @@ pub fn main() -> ExitCode {
                 Command::Dev(command) => command.run(&output).await,
                 Command::Recover(command) => command.run(cli.global.addr, &output).await,
                 Command::Runs(command) => command.run(cli.global.addr, &output).await,
+                Command::Explain(command) => command.run(cli.global.addr, &output).await,
                 Command::Demo(command) => command.run(&output).await,
                 Command::SimEngine(command) => command.run().await,
             }
@@ -122,6 +125,7 @@ mod tests {
     fn the_help_of_a_command_has_its_exit_codes() {
         for (command, code) in [
             ("recover", "4 still uncertain"),
+            ("explain", "3 it would be refused"),
         ] {
             let help = Cli::try_parse_from(["relatch", command, "--help"]).unwrap_err().to_string();
             assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(code), "{help}");
