@@ -4,6 +4,7 @@
 //! command prints goes to stdout; messages go to stderr, and each error ends in what to do next.
 
 mod address;
+mod approve_start;
 mod client;
 mod demo;
 mod dev;
@@ -14,8 +15,10 @@ mod explain;
 mod fake;
 mod follow;
 mod id_ref;
+mod operator;
 mod output;
 mod recover;
+mod resolve;
 mod runs;
 mod sim_engine;
 mod status;
@@ -74,6 +77,8 @@ enum Command {
     #[command(subcommand)]
     Runs(runs::Runs),
     Explain(explain::Explain),
+    Resolve(resolve::Resolve),
+    ApproveStart(approve_start::ApproveStart),
     Demo(demo::Demo),
     #[command(hide = true)]
     SimEngine(sim_engine::SimEngine),
@@ -91,6 +96,8 @@ pub fn main() -> ExitCode {
                 Command::Recover(command) => command.run(cli.global.addr, &output).await,
                 Command::Runs(command) => command.run(cli.global.addr, &output).await,
                 Command::Explain(command) => command.run(cli.global.addr, &output).await,
+                Command::Resolve(command) => command.run(cli.global.addr, &output).await,
+                Command::ApproveStart(command) => command.run(cli.global.addr, &output).await,
                 Command::Demo(command) => command.run(&output).await,
                 Command::SimEngine(command) => command.run().await,
             }
@@ -126,6 +133,8 @@ mod tests {
         for (command, code) in [
             ("recover", "4 still uncertain"),
             ("explain", "3 it would be refused"),
+            ("resolve", "0 resolved"),
+            ("approve-start", "0 approved, 3 refused"),
         ] {
             let help = Cli::try_parse_from(["relatch", command, "--help"]).unwrap_err().to_string();
             assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(code), "{help}");
