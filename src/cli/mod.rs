@@ -14,17 +14,21 @@ mod explain;
 #[cfg(test)]
 mod fake;
 mod follow;
+mod hold;
+mod holds;
 mod id_ref;
 mod operator;
 mod output;
 mod recover;
 mod resolve;
 mod runs;
+mod scope;
 mod sim_engine;
 mod status;
 mod table;
 mod telemetry;
 mod text;
+mod unhold;
 mod view;
 mod wait;
 
@@ -79,6 +83,9 @@ enum Command {
     Explain(explain::Explain),
     Resolve(resolve::Resolve),
     ApproveStart(approve_start::ApproveStart),
+    Hold(hold::Hold),
+    Unhold(unhold::Unhold),
+    Holds(holds::Holds),
     Demo(demo::Demo),
     #[command(hide = true)]
     SimEngine(sim_engine::SimEngine),
@@ -98,6 +105,9 @@ pub fn main() -> ExitCode {
                 Command::Explain(command) => command.run(cli.global.addr, &output).await,
                 Command::Resolve(command) => command.run(cli.global.addr, &output).await,
                 Command::ApproveStart(command) => command.run(cli.global.addr, &output).await,
+                Command::Hold(command) => command.run(cli.global.addr, &output).await,
+                Command::Unhold(command) => command.run(cli.global.addr, &output).await,
+                Command::Holds(command) => command.run(cli.global.addr, &output).await,
                 Command::Demo(command) => command.run(&output).await,
                 Command::SimEngine(command) => command.run().await,
             }
@@ -135,6 +145,8 @@ mod tests {
             ("explain", "3 it would be refused"),
             ("resolve", "0 resolved"),
             ("approve-start", "0 approved, 3 refused"),
+            ("hold", "128+N if signal N"),
+            ("unhold", "0 lifted"),
         ] {
             let help = Cli::try_parse_from(["relatch", command, "--help"]).unwrap_err().to_string();
             assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(code), "{help}");
