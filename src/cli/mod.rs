@@ -17,6 +17,7 @@ mod follow;
 mod hold;
 mod holds;
 mod id_ref;
+mod limits;
 mod operator;
 mod output;
 mod recover;
@@ -86,6 +87,7 @@ enum Command {
     Hold(hold::Hold),
     Unhold(unhold::Unhold),
     Holds(holds::Holds),
+    Limits(limits::Limits),
     Demo(demo::Demo),
     #[command(hide = true)]
     SimEngine(sim_engine::SimEngine),
@@ -108,6 +110,7 @@ pub fn main() -> ExitCode {
                 Command::Hold(command) => command.run(cli.global.addr, &output).await,
                 Command::Unhold(command) => command.run(cli.global.addr, &output).await,
                 Command::Holds(command) => command.run(cli.global.addr, &output).await,
+                Command::Limits(command) => command.run(cli.global.addr, &output).await,
                 Command::Demo(command) => command.run(&output).await,
                 Command::SimEngine(command) => command.run().await,
             }
