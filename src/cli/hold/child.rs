@@ -11,6 +11,7 @@ use tokio::process::{Child, Command};
 
 use super::super::output::Output;
 use super::super::text::plain;
+use super::signals::name;
 
 /// What shells say of a command that is there and cannot be run, and of one that is not there.
 const CANNOT_RUN: u8 = 126;
@@ -56,6 +57,6 @@ fn pass_on(signal: Signal, child: &Child, output: &Output) {
     if let Some(pid) = pid
         && let Err(error) = kill_process(pid, signal)
     {
-        output.note(format!("passing {signal:?} on to the command: {error}"));
+        output.note(format!("passing {} on to the command: {error}", name(signal)));
     }
 }

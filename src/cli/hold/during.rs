@@ -2,17 +2,20 @@
 
 use std::ffi::OsString;
 
-use anyhow::{Context, anyhow};
-use futures::{Stream, StreamExt};
+use anyhow::{Context, ensure};
+use futures::{FutureExt, Stream, StreamExt};
 use rustix::process::Signal;
+use tonic::Code;
 
-use super::super::client::{self, CallError, Nodes, Retry};
+use super::super::client::{CallError, Nodes, Retry};
 use super::super::exit::Exit;
 use super::super::output::Output;
 use super::super::scope;
 use super::super::text::plain;
 use super::super::unhold::{Lifted, lift};
-use super::{child, open_runs};
+use super::child;
+use super::place::{open_runs, place};
+use super::signals::name;
 use crate::rpc::v1::{LiftHoldRequest, PlaceHoldRequest, PlaceHoldResponse};
 
 /// Places the hold, runs the command, and lifts the hold whatever became of the command.
@@ -30,24 +33,23 @@ pub(super) async fn run(
 ) -> anyhow::Result<Exit> {
     let mut signals = std::pin::pin!(signals);
     let placed = tokio::select! {
-        placed = place(request, retry, nodes, output) => Ok(placed?),
+        placed = place_first(request, retry, nodes, output) => Ok(placed?),
         Some(signal) = signals.next() => Err(signal),
     };
-    let code = match placed {
-        Ok(answer) => {
-            let what = scope::show(answer.hold.as_ref().and_then(|hold| hold.scope.as_ref()));
-            output.note(format!("holding {what} while the command runs (hold {})", request.hold_id));
-            let open = open_runs(&answer);
-            if !open.is_empty() {
-                output.note(open.trim_end());
-            }
-            child::run(command, signals, output).await
+    let answer = match (placed, signals.next().now_or_never()) {
+        // It came before there was a command that it could have reached.
+        (Err(signal), _) | (Ok(_), Some(Some(signal))) => {
+            return interrupted(signal, request, nodes, output).await;
         }
-        Err(signal) => {
-            output.note(format!("{signal:?} came before the hold was placed: the command is not run"));
-            Ok(u8::try_from(128 + signal.as_raw()).unwrap_or(1))
-        }
+        (Ok(answer), _) => answer,
     };
+    let what = scope::show(answer.hold.as_ref().and_then(|hold| hold.scope.as_ref()));
+    output.note(format!("holding {what} while the command runs (hold {})", request.hold_id));
+    let open = open_runs(&answer);
+    if !open.is_empty() {
+        output.note(open.trim_end());
+    }
+    let code = child::run(command, signals, output).await;
     let lifted = end(request, retry, nodes, output).await;
     match (code?, lifted) {
         (0, false) => Ok(Exit::Error),
@@ -55,36 +57,50 @@ pub(super) async fn run(
     }
 }
 
-async fn place(
+/// Lifts what may have been placed before a signal came. Nobody waits long for that.
+async fn interrupted(
+    signal: Signal,
+    request: &PlaceHoldRequest,
+    nodes: &mut Nodes,
+    output: &Output,
+) -> anyhow::Result<Exit> {
+    let told = match lift(&lifting(request), Retry::READ, nodes, output).await {
+        Ok(_) => "and its hold was lifted".to_owned(),
+        Err(CallError::Answered(status)) if status.code() == Code::NotFound => {
+            "and no hold stands".to_owned()
+        }
+        Err(error) => format!("and if its hold was placed, `{}` lifts it: {error}", unhold(request)),
+    };
+    output.note(format!("{} came first: the command was not run, {told}", name(signal)));
+    Ok(Exit::Command(u8::try_from(128 + signal.as_raw()).unwrap_or(1)))
+}
+
+async fn place_first(
     request: &PlaceHoldRequest,
     retry: Retry,
     nodes: &mut Nodes,
     output: &Output,
 ) -> anyhow::Result<PlaceHoldResponse> {
-    let call = async |mut client: client::Holds| client.place_hold(request.clone()).await;
-    let answered: Result<PlaceHoldResponse, CallError> = nodes.call(retry, output, call).await;
-    let answer = answered.map_err(|error| {
+    let placed = place(request, retry, nodes, output).await;
+    let answer = placed.map_err(|error| {
         let again = format!("`relatch holds`, or `{}`,", unhold(request));
-        error.advise_change("the hold was placed", &again).context("the command was not run")
-    })?;
-    if answer.hold.is_none() {
-        return Err(anyhow!("the node answered without a hold; it is not a relatch node"))
-            .context("the command was not run");
-    }
+        error.advise_change("the hold was placed", &again)
+    });
+    let answer = answer.context("the command was not run")?;
+    ensure!(answer.hold.is_some(), "the node answered without a hold: the command was not run");
     Ok(answer)
 }
 
 /// Lifts the hold. False if it may still stand; then it has said so.
 async fn end(request: &PlaceHoldRequest, retry: Retry, nodes: &mut Nodes, output: &Output) -> bool {
     let id = &request.hold_id;
-    let lifting = LiftHoldRequest { hold_id: id.clone(), scope: None, operator: request.operator.clone() };
-    match lift(&lifting, retry, nodes, output).await {
+    match lift(&lifting(request), retry, nodes, output).await {
         Ok(Lifted::Holds(_)) => {
             output.note(format!("lifted hold {id}"));
             true
         }
         Ok(Lifted::Before) => true,
-        Err(CallError::Answered(status)) if status.code() == tonic::Code::NotFound => {
+        Err(CallError::Answered(status)) if status.code() == Code::NotFound => {
             output.note(format!("hold {id} had ended before: it was lifted, or its time was over"));
             true
         }
@@ -97,6 +113,11 @@ async fn end(request: &PlaceHoldRequest, retry: Retry, nodes: &mut Nodes, output
             false
         }
     }
+}
+
+fn lifting(request: &PlaceHoldRequest) -> LiftHoldRequest {
+    let PlaceHoldRequest { hold_id, operator, .. } = request.clone();
+    LiftHoldRequest { hold_id, scope: None, operator }
 }
 
 /// What lifts the hold, as it is typed.
@@ -298,15 +319,24 @@ mod tests {
     #[tokio::test]
     async fn an_interrupt_before_the_hold_stands_runs_nothing_and_leaves_no_hold() {
         let folder = tempfile::tempdir().unwrap();
-        let fake = Fake::serve(|script| {
-            script.place.all((0..20).map(|_| Err(not_known())));
-            lifts(script);
-        });
-        let fake = fake.await;
-        let held = under(&fake, &shell(folder.path(), ": > $0/begun"));
-        held.send.unbounded_send(Signal::INT).unwrap();
-        assert_eq!(held.run().await.unwrap(), 130);
-        assert!(!folder.path().join("begun").exists());
-        assert_eq!(lifted(&fake).len(), 1);
+        for (answer, said) in [
+            (Ok(LiftHoldResponse::default()), "its hold was lifted".to_owned()),
+            (Err(Status::not_found("no such hold stands")), "no hold stands".to_owned()),
+            (Err(Status::internal("the disk is gone")), format!("`relatch unhold --id {ID}` lifts it")),
+        ] {
+            let fake = Fake::serve(|script| {
+                script.place.all((0..20).map(|_| Err(not_known())));
+                script.lift.then(answer);
+            });
+            let fake = fake.await;
+            let held = under(&fake, &shell(folder.path(), ": > $0/begun"));
+            let printed = held.printed;
+            held.send.unbounded_send(Signal::INT).unwrap();
+            assert_eq!(held.run().await.unwrap(), 130);
+            let text = printed.stderr();
+            assert!(text.contains("SIGINT came first") && text.contains(&said), "{text}");
+            assert!(!folder.path().join("begun").exists());
+            assert_eq!(lifted(&fake).len(), 1);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod child;
 mod during;
+mod place;
 mod signals;
 
 use std::ffi::OsString;
@@ -10,17 +11,17 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::address::Address;
-use super::client::{self, CallError, Nodes, RetryFor};
+use super::client::{Nodes, RetryFor};
 use super::duration;
-use super::exit::Exit;
+use super::exit::{Exit, WrongUsage};
 use super::holds;
 use super::id_ref::parse_whole;
 use super::operator::Operator;
 use super::output::Output;
 use super::scope::ScopeArgs;
-use super::text::plain;
 use crate::env::{OsRandomness, hex_id};
 use crate::rpc::v1::{Hold as Placed, PlaceHoldRequest, PlaceHoldResponse};
+use place::{open_runs, place};
 use signals::Signals;
 
 /// Keep containers from being restarted: until `relatch unhold`, for a time, or while a command runs.
@@ -63,11 +64,20 @@ fn parse_for(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A script whose command is empty must not leave behind a hold that has no end. clap reads past a last `--`.
+fn refuse_no_command(last_argument: Option<OsString>) -> Result<(), WrongUsage> {
+    match last_argument {
+        Some(last) if last == "--" => Err(WrongUsage("there is no command after --".into())),
+        _ => Ok(()),
+    }
+}
+
 impl Hold {
     pub(super) async fn run(self, addr: Vec<Address>, output: &Output) -> anyhow::Result<Exit> {
         let mut nodes = Nodes::new(addr)?;
         let request = self.request()?;
         if self.command.is_empty() {
+            refuse_no_command(std::env::args_os().next_back())?;
             return self.place(&request, &mut nodes, output).await;
         }
         // From here on: whoever interrupts it while the hold is being placed does not leave it behind.
@@ -94,10 +104,8 @@ impl Hold {
         nodes: &mut Nodes,
         output: &Output,
     ) -> anyhow::Result<Exit> {
-        let call = async |mut client: client::Holds| client.place_hold(request.clone()).await;
-        let answered: Result<PlaceHoldResponse, CallError> =
-            nodes.call(self.retry.retry(), output, call).await;
-        let answer = answered.map_err(|error| {
+        let placed = place(request, self.retry.retry(), nodes, output).await;
+        let answer = placed.map_err(|error| {
             let again = format!("the same command with --id {}", request.hold_id);
             error.advise_change("the hold was placed", &again)
         })?;
@@ -110,19 +118,9 @@ impl Hold {
 
 fn table(answer: &PlaceHoldResponse, hold: &Placed) -> String {
     let repeated = if answer.repeated_answer { " (this hold was placed before)" } else { "" };
-    format!("HELD{repeated}\n\n{}{}", holds::detail(hold), open_runs(answer))
-}
-
-/// The runs that a hold came too late for.
-fn open_runs(answer: &PlaceHoldResponse) -> String {
-    let mut text = String::new();
-    for (position, run) in answer.open_run_ids.iter().enumerate() {
-        if position == 0 {
-            text += "\nThese runs were open before it; their restarts may already be on their way:\n";
-        }
-        text += &format!("  {}\n", plain(run));
-    }
-    text
+    let open = open_runs(answer);
+    let gap = if open.is_empty() { "" } else { "\n" };
+    format!("HELD{repeated}\n\n{}{gap}{open}", holds::detail(hold))
 }
 
 #[cfg(test)]
@@ -196,6 +194,7 @@ mod tests {
             assert_eq!(parse(arguments).unwrap_err().exit_code(), 2, "{arguments:?}");
         }
         assert_eq!(fake::parse::<Hold>(&["local/web"]).unwrap_err().exit_code(), 2, "no reason");
+        assert!(refuse_no_command(Some("--".into())).is_err() && refuse_no_command(Some("x".into())).is_ok());
         let command = parse(&["local/web", "--", "echo", "--reason", "x"]).unwrap().command;
         assert_eq!(command, ["echo", "--reason", "x"]);
     }

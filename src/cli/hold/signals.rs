@@ -11,6 +11,17 @@ use tokio::signal::unix::{self, SignalKind};
 /// What a terminal or an operator ends a program with.
 const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
+/// A signal's name, as `kill -l` has it.
+pub(super) fn name(signal: Signal) -> &'static str {
+    match signal {
+        Signal::INT => "SIGINT",
+        Signal::TERM => "SIGTERM",
+        Signal::HUP => "SIGHUP",
+        Signal::QUIT => "SIGQUIT",
+        _ => "a signal",
+    }
+}
+
 /// Each signal as it comes.
 pub(super) struct Signals {
     listeners: Vec<(Signal, unix::Signal)>,
@@ -26,7 +37,7 @@ impl Signals {
         let ignored = ignored_mask(&status);
         let listen = |signal: Signal| {
             let kind = SignalKind::from_raw(signal.as_raw());
-            let listener = unix::signal(kind).with_context(|| format!("listening for {signal:?}"))?;
+            let listener = unix::signal(kind).with_context(|| format!("listening for {}", name(signal)))?;
             Ok((signal, listener))
         };
         let listeners = ENDING
