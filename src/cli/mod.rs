@@ -4,22 +4,33 @@
 //! command prints goes to stdout; messages go to stderr, and each error ends in what to do next.
 
 mod address;
+mod approve_start;
 mod client;
 mod demo;
 mod dev;
 mod docker;
 mod duration;
 mod exit;
+mod explain;
 #[cfg(test)]
 mod fake;
 mod follow;
+mod hold;
+mod holds;
+mod id_ref;
+mod limits;
+mod operator;
 mod output;
 mod recover;
+mod resolve;
 mod runs;
+mod scope;
 mod sim_engine;
+mod status;
 mod table;
 mod telemetry;
 mod text;
+mod unhold;
 mod view;
 mod wait;
 
@@ -71,6 +82,13 @@ enum Command {
     Recover(recover::Recover),
     #[command(subcommand)]
     Runs(runs::Runs),
+    Explain(explain::Explain),
+    Resolve(resolve::Resolve),
+    ApproveStart(approve_start::ApproveStart),
+    Hold(hold::Hold),
+    Unhold(unhold::Unhold),
+    Holds(holds::Holds),
+    Limits(limits::Limits),
     Demo(demo::Demo),
     #[command(hide = true)]
     SimEngine(sim_engine::SimEngine),
@@ -87,6 +105,13 @@ pub fn main() -> ExitCode {
                 Command::Dev(command) => command.run(&output).await,
                 Command::Recover(command) => command.run(cli.global.addr, &output).await,
                 Command::Runs(command) => command.run(cli.global.addr, &output).await,
+                Command::Explain(command) => command.run(cli.global.addr, &output).await,
+                Command::Resolve(command) => command.run(cli.global.addr, &output).await,
+                Command::ApproveStart(command) => command.run(cli.global.addr, &output).await,
+                Command::Hold(command) => command.run(cli.global.addr, &output).await,
+                Command::Unhold(command) => command.run(cli.global.addr, &output).await,
+                Command::Holds(command) => command.run(cli.global.addr, &output).await,
+                Command::Limits(command) => command.run(cli.global.addr, &output).await,
                 Command::Demo(command) => command.run(&output).await,
                 Command::SimEngine(command) => command.run().await,
             }
@@ -118,9 +143,18 @@ mod tests {
     }
 
     #[test]
-    fn the_help_of_recover_has_the_exit_codes() {
-        let error = Cli::try_parse_from(["relatch", "recover", "--help"]).unwrap_err();
-        assert!(error.to_string().contains("4 still uncertain"), "{error}");
+    fn the_help_of_a_command_has_its_exit_codes() {
+        for (command, code) in [
+            ("recover", "4 still uncertain"),
+            ("explain", "3 it would be refused"),
+            ("resolve", "0 resolved"),
+            ("approve-start", "0 approved, 3 refused"),
+            ("hold", "128+N if signal N"),
+            ("unhold", "0 lifted"),
+        ] {
+            let help = Cli::try_parse_from(["relatch", command, "--help"]).unwrap_err().to_string();
+            assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(code), "{help}");
+        }
         for command in Cli::command().get_subcommands() {
             assert!(command.get_about().is_some(), "{} has no help", command.get_name());
         }
