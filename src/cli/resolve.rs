@@ -3,6 +3,7 @@
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use tonic::Code;
+use tonic_types::StatusExt;
 
 use super::address::Address;
 use super::client::{CallError, Client, Nodes, RetryFor};
@@ -88,7 +89,10 @@ impl Resolve {
     fn not_resolved(&self, error: CallError) -> anyhow::Error {
         match &error {
             CallError::Answered(status) if status.code() == Code::FailedPrecondition => {
-                let further = if self.accept_late_post {
+                let may_land = status.get_details_precondition_failure().is_some_and(|failure| {
+                    failure.violations.iter().any(|violation| violation.r#type == "MAY_STILL_LAND")
+                });
+                let further = if self.accept_late_post || !may_land {
                     ""
                 } else {
                     ", and --accept-late-post resolves it also where its dispatcher cannot be asked"
@@ -108,7 +112,7 @@ fn table(answer: &ResolveRunResponse, run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use tonic::Status;
-    use tonic_types::{ErrorDetails, PreconditionViolation, StatusExt};
+    use tonic_types::{ErrorDetails, PreconditionViolation, StatusExt as _};
 
     use super::super::fake::{self, Fake, ended, not_known, run};
     use super::super::output::{Format, Printed};
@@ -176,7 +180,8 @@ mod tests {
     #[tokio::test]
     async fn without_the_dispatchers_word_it_says_what_would_resolve_the_run() {
         let fake = Fake::serve(|script| {
-            let violation = PreconditionViolation::new("x", "run", "its dispatcher has not acknowledged");
+            let violation =
+                PreconditionViolation::new("MAY_STILL_LAND", "run", "its dispatcher has not acknowledged");
             let details = ErrorDetails::with_precondition_failure(vec![violation]);
             script.resolve.then(Err(Status::with_error_details(Code::FailedPrecondition, "", details)));
         });

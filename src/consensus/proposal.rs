@@ -57,22 +57,6 @@ impl Consensus {
         }
     }
 
-    /// The hole of invariant 8: what was proposed and not committed counts on this node all the same.
-    #[cfg(feature = "failpoints")]
-    pub fn apply_uncommitted(&self, term: Term, command: Command) {
-        let inner = &self.inner;
-        let stamped = Stamped {
-            level: command.level().max(self.read(Ledger::rules_level)),
-            clock: self.cluster_time(),
-            wall: WallTime(inner.clock.wall_ms()),
-            node: inner.node,
-            command,
-        };
-        let index = LogIndex(self.applied().borrow().0 + 1);
-        let applied = inner.state.apply(EntryPosition { term, index }, stamped, true);
-        tracing::warn!(?applied, "applied through a hole, though it was not committed");
-    }
-
     /// Confirms that this node leads `term`, by a round of heartbeats to a quorum that begins now
     /// (ReadIndex; no lease is believed), and waits until everything committed by then is applied here.
     ///
