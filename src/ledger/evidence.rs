@@ -160,6 +160,10 @@ impl Ledger {
                 if let Some(refund) = refund(&proof) {
                     self.give_back(run, refund);
                 }
+                // The proof is of the restart: a start may still be on its way.
+                if !run.starts.is_empty() {
+                    self.begin_quarantine(entry, run, interlock);
+                }
             }
             Status::Superseded { by } => {
                 run.record(entry, EventKind::Superseded, by.to_string());

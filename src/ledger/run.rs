@@ -334,7 +334,8 @@ impl Run {
     /// True if nothing that was sent for it, or may have been, can still take effect.
     #[must_use]
     pub fn exchanges_have_ended(&self) -> bool {
-        let unsent = matches!(self.word, Some(JournalWord::NoIntent | JournalWord::NotSent));
+        let unsent = self.never_handed_on.is_some()
+            || matches!(self.word, Some(JournalWord::NoIntent | JournalWord::NotSent));
         (unsent || self.exchange.as_ref().is_some_and(Exchange::has_ended))
             && self.starts.iter().all(Start::has_ended)
     }
