@@ -42,7 +42,7 @@ impl Ledger {
         };
         let status = run.status.word();
         let (taken, kind) = match start {
-            None => (take(&mut run.facts(&interlock)), of_restart),
+            None => (take(&mut run.facts(&interlock, self.rules_level())), of_restart),
             Some(start) => {
                 let Some(start) = run.starts.iter_mut().find(|known| known.id == *start) else {
                     let detail = format!("run {id} has no start {start}");

@@ -334,10 +334,14 @@ impl Run {
     /// True if nothing that was sent for it, or may have been, can still take effect.
     #[must_use]
     pub fn exchanges_have_ended(&self) -> bool {
-        let unsent = self.never_handed_on.is_some()
-            || matches!(self.word, Some(JournalWord::NoIntent | JournalWord::NotSent));
-        (unsent || self.exchange.as_ref().is_some_and(Exchange::has_ended))
+        (self.is_attested_unsent() || self.exchange.as_ref().is_some_and(Exchange::has_ended))
             && self.starts.iter().all(Start::has_ended)
+    }
+
+    /// True if somebody who can know has said that its restart was not sent and never will be.
+    fn is_attested_unsent(&self) -> bool {
+        self.never_handed_on.is_some()
+            || matches!(self.word, Some(JournalWord::NoIntent | JournalWord::NotSent))
     }
 
     /// The start that is outstanding, if one is.
@@ -352,13 +356,16 @@ impl Run {
         self.starts.iter().find(|start| start.id == *id)
     }
 
-    /// What is on record of its restart, to be added to.
-    pub(super) fn facts<'a>(&'a mut self, interlock: &'a Interlock) -> OrderFacts<'a> {
+    /// What is on record of its restart, to be added to. Under the first rules (`level`) only the settlement
+    /// itself stood against bytes that are reported later.
+    pub(super) fn facts<'a>(&'a mut self, interlock: &'a Interlock, level: u32) -> OrderFacts<'a> {
+        let proven_unsent =
+            matches!(self.status, Status::NotApplied { .. }) || (level >= 2 && self.is_attested_unsent());
         OrderFacts {
             proposer: &interlock.proposer,
             dispatcher: &interlock.dispatcher,
             status: self.status.word(),
-            proven_unsent: matches!(self.status, Status::NotApplied { .. }),
+            proven_unsent,
             exchange: &mut self.exchange,
             word: &mut self.word,
             never_handed_on: &mut self.never_handed_on,
