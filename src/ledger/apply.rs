@@ -391,12 +391,12 @@ impl Ledger {
         self.meta.rules_level >= level
     }
 
-    pub(super) fn runs_oldest_first(&self) -> impl Iterator<Item = &Run> {
-        self.index.oldest_first().filter_map(|id| self.run(id))
+    pub(super) fn runs_longest_unchanged_first(&self) -> impl Iterator<Item = &Run> {
+        self.index.longest_unchanged_first().filter_map(|id| self.run(id))
     }
 
-    pub(super) fn runs_count(&self) -> usize {
-        self.runs.len()
+    pub(super) fn ended_runs_count(&self) -> usize {
+        self.runs.len().saturating_sub(self.index.not_ended_count())
     }
 
     pub(super) fn put_host(&mut self, host: Host) {

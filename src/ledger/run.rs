@@ -378,6 +378,11 @@ impl Run {
         self.events.iter().filter(|event| event.kind == kind).map(|event| event.times).sum()
     }
 
+    /// The cluster clock at its newest event.
+    pub(super) fn changed_at(&self) -> ClusterTime {
+        self.events.last().map_or(self.opened.clock, |event| event.at.clock)
+    }
+
     /// The index of the newest event, which is when it last changed.
     #[must_use]
     pub fn changed(&self) -> LogIndex {
