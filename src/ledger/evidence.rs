@@ -236,7 +236,7 @@ fn refund(proof: &Proof) -> Option<Refund> {
 }
 
 fn verify_window_ms(check: crate::model::HealthCheck) -> u64 {
-    let probes = 3 * (check.interval_ms.saturating_add(check.timeout_ms));
+    let probes = check.interval_ms.saturating_add(check.timeout_ms).saturating_mul(3);
     check.start_period_ms.saturating_add(probes).clamp(30_000, 30 * 60_000)
 }
 
