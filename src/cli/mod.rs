@@ -5,8 +5,10 @@
 
 mod address;
 mod client;
+mod completions;
 mod demo;
 mod dev;
+mod doctor;
 mod duration;
 mod exit;
 #[cfg(test)]
@@ -25,7 +27,8 @@ mod wait;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
 use address::Address;
@@ -36,28 +39,14 @@ use output::{Format, Output};
 #[derive(Debug, Parser)]
 #[command(name = "relatch", version, about, arg_required_else_help = true)]
 struct Cli {
-    #[command(flatten)]
-    global: Global,
-    #[command(subcommand)]
-    command: Command,
-}
-
-/// What every command understands.
-#[derive(Debug, clap::Args)]
-struct Global {
-    /// Nodes to ask, in this order; several are separated by commas
-    #[arg(
-        long,
-        global = true,
-        env = "RELATCH_ADDR",
-        value_name = "ADDR",
-        value_delimiter = ',',
-        default_value = "http://127.0.0.1:7370"
-    )]
-    addr: Vec<Address>,
     /// How to print: a table for people, or JSON for programs
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Table)]
     output: Format,
+    // It belongs behind the commands that ask a node, where it is explained.
+    #[arg(long, hide = true, value_delimiter = ',')]
+    addr: Vec<Address>,
+    #[command(subcommand)]
+    command: Command,
 }
 
 /// How long what is under way may take once a command has ended.
@@ -67,10 +56,11 @@ const ENDS_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug, Subcommand)]
 enum Command {
     Dev(dev::Dev),
+    Doctor(doctor::Doctor),
     Recover(recover::Recover),
-    #[command(subcommand)]
     Runs(runs::Runs),
     Demo(demo::Demo),
+    Completions(completions::Completions),
     #[command(hide = true)]
     SimEngine(sim_engine::SimEngine),
 }
@@ -78,15 +68,18 @@ enum Command {
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let output = Output::new(cli.global.output);
+    let Cli { output, addr, command } = Cli::parse();
+    let output = Output::new(output);
+    let nodes = nodes(&command, &addr).unwrap_or_else(|error| error.exit());
     let result = Runtime::new().map_err(anyhow::Error::from).and_then(|runtime| {
         let ended = runtime.block_on(async {
-            match cli.command {
+            match command {
                 Command::Dev(command) => command.run(&output).await,
-                Command::Recover(command) => command.run(cli.global.addr, &output).await,
-                Command::Runs(command) => command.run(cli.global.addr, &output).await,
+                Command::Doctor(command) => command.run(&output).await,
+                Command::Recover(command) => command.run(nodes, &output).await,
+                Command::Runs(command) => command.run(nodes, &output).await,
                 Command::Demo(command) => command.run(&output).await,
+                Command::Completions(command) => command.run(Cli::command(), &output),
                 Command::SimEngine(command) => command.run().await,
             }
         });
@@ -105,10 +98,24 @@ pub fn main() -> ExitCode {
     exit.into()
 }
 
+/// The nodes that a command asks, if it asks any; `before` are those that were named before the command.
+fn nodes(command: &Command, before: &[Address]) -> Result<Vec<Address>, clap::Error> {
+    let addresses = match command {
+        Command::Recover(command) => &command.addresses,
+        Command::Runs(command) => &command.addresses,
+        _ if before.is_empty() => return Ok(Vec::new()),
+        _ => {
+            let means_nothing =
+                "--addr is for commands that ask a node, such as recover and runs: leave it out";
+            return Err(Cli::command().error(ErrorKind::ArgumentConflict, means_nothing));
+        }
+    };
+    let or_error = |error: String| Cli::command().error(ErrorKind::ValueValidation, error);
+    addresses.clone().or(before).map_err(or_error)
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -125,10 +132,39 @@ mod tests {
         }
     }
 
+    fn asked(arguments: &[&str]) -> Result<Vec<String>, clap::Error> {
+        let cli = Cli::try_parse_from(["relatch"].iter().chain(arguments))?;
+        let nodes = nodes(&cli.command, &cli.addr)?;
+        Ok(nodes.iter().map(ToString::to_string).collect())
+    }
+
     #[test]
-    fn several_nodes_may_be_named() {
-        let cli = Cli::try_parse_from(["relatch", "runs", "list", "--addr", "a:1,http://b:2"]).unwrap();
-        let addr: Vec<String> = cli.global.addr.iter().map(ToString::to_string).collect();
-        assert_eq!(addr, ["http://a:1", "http://b:2"]);
+    fn several_nodes_may_be_named_before_or_after_a_command_that_asks_one() {
+        let both = ["http://a:1", "http://b:2"];
+        for arguments in [
+            &["runs", "list", "--addr", "a:1,http://b:2"][..],
+            &["runs", "list", "--addr", "a:1", "--addr", "b:2"],
+            &["runs", "--addr", "a:1,b:2", "list"],
+            &["--addr", "a:1,b:2", "runs", "list"],
+            &["--addr", "a:1,b:2", "recover", "local/web", "--reason", "x"],
+            &["--addr", "c:3", "recover", "local/web", "--reason", "x", "--addr", "a:1,b:2"],
+        ] {
+            assert_eq!(asked(arguments).unwrap(), both, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_means_nothing_to_a_command_that_asks_none() {
+        for arguments in [
+            &["dev", "--addr", "a:1"][..],
+            &["doctor", "--addr", "a:1"],
+            &["completions", "bash", "--addr", "a:1"],
+            &["demo", "--addr", "a:1"],
+            &["--addr", "a:1", "dev"],
+            &["--addr", "a:1", "doctor"],
+        ] {
+            let error = asked(arguments).expect_err(&format!("{arguments:?} was taken"));
+            assert_eq!(error.exit_code(), 2, "{error}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::address::Address;
+use super::address::{Address, Addresses};
 use super::client::{CallError, Client, Nodes, Retry};
 use super::duration;
 use super::exit::Exit;
@@ -59,6 +59,8 @@ pub(super) struct Recover {
     /// How long the request is sent again while no node answers
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
     retry_for: Duration,
+    #[command(flatten)]
+    pub(super) addresses: Addresses,
 }
 
 /// One life of one container, as the caller means it.
