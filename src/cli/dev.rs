@@ -20,7 +20,8 @@ const LOG: &str = "info,openraft=warn";
 
 /// Run a single node for this machine's Docker Engine, as the host `local`.
 ///
-/// It serves until SIGINT or SIGTERM. Its log goes to stderr; RELATCH_LOG filters it.
+/// It serves until SIGINT or SIGTERM. Its log goes to stderr; RELATCH_LOG filters it. With -o json, each line on
+/// stdout is one document: first where it serves, then what is heard of the engine.
 #[derive(Debug, clap::Args)]
 pub(super) struct Dev {
     #[command(flatten)]
@@ -154,7 +155,7 @@ fn told(notice: &DevNotice, docker: &str, data_dir: &Path) -> String {
             format!("Docker Engine {} answered.\n", plain(server_version))
         }
         DevNotice::Engine(EngineWord::Silent { why }) => format!(
-            "No container can be restarted yet, and the engine is asked again until it answers:\n  {}\n",
+            "No container can be restarted now, and the engine is asked again until it answers:\n  {}\n",
             plain(why)
         ),
     }

@@ -1,10 +1,10 @@
 //! The data directory: whose it is, what it lies on, and how fast that is.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::check::Check;
 use crate::consensus::Tuning;
+use crate::env::SystemClock;
 use crate::node::container_layer;
 use crate::storage::{DataDir, FileSystem, SyncSpeed};
 
@@ -16,8 +16,8 @@ const SYNC: &str = "disk-sync";
 
 const MIB: u64 = 1 << 20;
 
-/// Each of the two databases makes room for its next log file ahead, of 4 MiB and a bit, and keeps its old one
-/// until the new one is whole.
+/// Each of the two databases sets 4 MiB and a bit aside for its next log file, and keeps the last one until that is
+/// whole: with less than this, a node that begins does not run for long.
 const LEAST_FREE_BYTES: u64 = 32 * MIB;
 
 /// Two databases with 64 MiB of logs each, a hundred thousand runs and a snapshot of them have room in this.
@@ -86,12 +86,16 @@ fn space(free_bytes: u64) -> Check {
             seen,
             "make room: 1 GiB is ample; a node whose disk is full ends, and restarts nothing",
         ),
-        _ => Check::fail(SPACE, seen, "make room: a node needs 32 MiB to begin, and 1 GiB is ample"),
+        _ => Check::fail(
+            SPACE,
+            seen,
+            "make room: with less than 32 MiB a node does not run for long, and 1 GiB is ample",
+        ),
     }
 }
 
 fn sync(folder: &Path) -> Check {
-    match SyncSpeed::measure(folder) {
+    match SyncSpeed::measure(folder, &SystemClock) {
         Ok(speed) => judge(&speed),
         Err(error) => Check::fail(SYNC, error.to_string(), "or name another directory with --data-dir"),
     }
@@ -103,19 +107,15 @@ fn sync(folder: &Path) -> Check {
 fn judge(speed: &SyncSpeed) -> Check {
     let tuning = Tuning::default();
     let (longest_ms, pause_ms) = (tuning.heartbeat_ms / 2, tuning.election_least_ms);
-    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+    let SyncSpeed { median_ms, worst_ms, rounds } = *speed;
     let seen = format!(
-        "{:.1} ms to make an append durable (median of {}; the slowest took {:.1} ms)",
-        ms(speed.median),
-        speed.rounds,
-        ms(speed.worst)
+        "{median_ms} ms to make an append durable (median of {rounds}; the slowest took {worst_ms} ms)"
     );
     let advice = format!(
         "use a faster disk, or one that fewer share: a median of at most {longest_ms} ms is two syncs within a \
          heartbeat, and {pause_ms} ms is when a leader is given up"
     );
-    let is_fast = speed.median <= Duration::from_millis(longest_ms);
-    if is_fast && speed.worst < Duration::from_millis(pause_ms) {
+    if median_ms <= longest_ms && worst_ms < pause_ms {
         Check::ok(SYNC, seen)
     } else {
         Check::warn(SYNC, seen, advice)
@@ -129,10 +129,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_slow_on_the_whole_or_now_and_then_is_warned_of() {
-        let status = |median_ms, worst_ms| {
-            let ms = Duration::from_millis;
-            judge(&SyncSpeed { median: ms(median_ms), worst: ms(worst_ms), rounds: 31 }).status
-        };
+        let status = |median_ms, worst_ms| judge(&SyncSpeed { median_ms, worst_ms, rounds: 31 }).status;
         assert_eq!(status(2, 90), Status::Ok);
         assert_eq!(status(51, 90), Status::Warn);
         assert_eq!(status(2, 500), Status::Warn);
