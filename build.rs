@@ -6,9 +6,11 @@ use std::path::PathBuf;
 
 use prost::Message;
 
+const FILES: [&str; 3] = ["relatch/v1/recovery.proto", "relatch/v1/holds.proto", "relatch/v1/limits.proto"];
+
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");
-    let descriptors = protox::compile(["relatch/v1/recovery.proto"], ["proto"])?;
+    let descriptors = protox::compile(FILES, ["proto"])?;
     // Reflection, and the JSON form of every message, read the same descriptors at run time.
     let stored = PathBuf::from(env::var("OUT_DIR")?).join("descriptors.bin");
     std::fs::write(stored, descriptors.encode_to_vec())?;

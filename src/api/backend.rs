@@ -4,14 +4,48 @@ use std::future::Future;
 
 use tokio::sync::watch;
 
-use crate::coordinator::{Answer, Coordinator, RecoveryRequest, RequestError};
-use crate::ledger::Ledger;
+use crate::coordinator::{
+    Answer, ApproveRequest, Coordinator, Explanation, HoldRequest, Placed, RecoveryRequest, RequestError,
+    ResolveRequest,
+};
+use crate::ledger::{Hold, Ledger, LiftHold, LimitsChange, Run, StartDecision};
 use crate::model::{ClusterTime, LogIndex};
 
 /// The coordinator, as the services see it.
 pub(super) trait Backend: Clone + Send + Sync + 'static {
     /// Has a request decided.
     fn request(&self, request: RecoveryRequest) -> impl Future<Output = Result<Answer, RequestError>> + Send;
+
+    /// Explains what a request would meet.
+    fn explain(
+        &self,
+        request: RecoveryRequest,
+    ) -> impl Future<Output = Result<Explanation, RequestError>> + Send;
+
+    /// Ends a run by an operator's word.
+    fn resolve_run(
+        &self,
+        request: ResolveRequest,
+    ) -> impl Future<Output = Result<(Run, bool), RequestError>> + Send;
+
+    /// Decides about a start.
+    fn approve_start(
+        &self,
+        request: ApproveRequest,
+    ) -> impl Future<Output = Result<(Run, StartDecision), RequestError>> + Send;
+
+    /// Places a hold.
+    fn place_hold(&self, request: HoldRequest) -> impl Future<Output = Result<Placed, RequestError>> + Send;
+
+    /// Lifts holds.
+    fn lift_hold(
+        &self,
+        which: LiftHold,
+        by: String,
+    ) -> impl Future<Output = Result<Vec<Hold>, RequestError>> + Send;
+
+    /// Changes limits.
+    fn change_limits(&self, change: LimitsChange) -> impl Future<Output = Result<(), RequestError>> + Send;
 
     /// Returns once a read of the applied state is linearizable.
     fn linearizable(&self) -> impl Future<Output = Result<(), RequestError>> + Send;
@@ -32,6 +66,30 @@ pub(super) trait Backend: Clone + Send + Sync + 'static {
 impl Backend for Coordinator {
     async fn request(&self, request: RecoveryRequest) -> Result<Answer, RequestError> {
         Coordinator::request(self, request).await
+    }
+
+    async fn explain(&self, request: RecoveryRequest) -> Result<Explanation, RequestError> {
+        Coordinator::explain(self, request).await
+    }
+
+    async fn resolve_run(&self, request: ResolveRequest) -> Result<(Run, bool), RequestError> {
+        Coordinator::resolve_run(self, request).await
+    }
+
+    async fn approve_start(&self, request: ApproveRequest) -> Result<(Run, StartDecision), RequestError> {
+        Coordinator::approve_start(self, request).await
+    }
+
+    async fn place_hold(&self, request: HoldRequest) -> Result<Placed, RequestError> {
+        Coordinator::place_hold(self, request).await
+    }
+
+    async fn lift_hold(&self, which: LiftHold, by: String) -> Result<Vec<Hold>, RequestError> {
+        Coordinator::lift_hold(self, which, by).await
+    }
+
+    async fn change_limits(&self, change: LimitsChange) -> Result<(), RequestError> {
+        Coordinator::change_limits(self, change).await
     }
 
     async fn linearizable(&self) -> Result<(), RequestError> {

@@ -3,26 +3,75 @@
 use prost_types::{Duration, Timestamp};
 
 use super::words;
-use crate::coordinator::Answer;
+use crate::coordinator::{Answer, Checked, Explanation};
 use crate::ledger::{
-    DecisionKind, Disposition, Event, Expectation, Guard, Reason, Run, Status, Verification,
+    Assertion, DecisionKind, Disposition, Event, Evidence, Expectation, Guard, Hold, HoldOwner, HoldScope,
+    Limits, LimitsChange, Reason, Run, Start, Status, Verification,
 };
-use crate::model::{ClusterTime, EngineInstant, Incarnation, Observation, WallTime};
+use crate::model::{ClusterTime, EngineInstant, Exchange, Incarnation, Observation, Reply, WallTime};
 use crate::rpc::v1;
 
-/// An answer, as it is at cluster time `now`.
+/// An answer, as it is at cluster time `now`. What was not committed has no id.
 pub(super) fn answer(answer: &Answer, now: ClusterTime) -> v1::RequestRecoveryResponse {
-    let decision = match answer.decision.kind {
+    let kind = answer.decision.kind;
+    let mut run = run(&answer.run, now);
+    if answer.dry_run && !answer.decision.repeated && kind != DecisionKind::Attached {
+        run.run_id.clear();
+        run.events.clear();
+    }
+    v1::RequestRecoveryResponse {
+        decision: decision(kind).into(),
+        run: Some(run),
+        ignored: answer.decision.ignored.clone(),
+        repeated_answer: answer.decision.repeated,
+        dry_run: answer.dry_run,
+    }
+}
+
+fn decision(kind: DecisionKind) -> v1::Decision {
+    match kind {
         DecisionKind::Opened => v1::Decision::Opened,
         DecisionKind::Attached => v1::Decision::Attached,
         DecisionKind::Refused => v1::Decision::Refused,
-    };
-    v1::RequestRecoveryResponse {
-        decision: decision.into(),
-        run: Some(run(&answer.run, now)),
-        ignored: answer.decision.ignored.clone(),
-        repeated_answer: answer.decision.repeated,
     }
+}
+
+/// An explanation, as it is at cluster time `now`.
+pub(super) fn explanation(explained: &Explanation, now: ClusterTime) -> v1::ExplainResponse {
+    let found = explained.found.as_ref();
+    let baseline = found.map(|(baseline, _)| baseline);
+    let grace = found.map(|(_, grace)| grace);
+    v1::ExplainResponse {
+        target: explained.target.to_string(),
+        decision: decision(explained.kind).into(),
+        checks: explained.checks.iter().map(|(name, checked)| check(name, checked.as_ref(), now)).collect(),
+        incarnation: baseline.map(|baseline| incarnation(&baseline.incarnation)),
+        state: baseline.map(|baseline| words::state(baseline.state).to_owned()).unwrap_or_default(),
+        health: baseline.map(|baseline| words::health(baseline.health).to_owned()).unwrap_or_default(),
+        grace: grace.map(|grace| duration_ms(u64::from(grace.seconds) * 1_000)),
+        grace_source: grace.map(|grace| words::grace_source(grace.source).to_owned()).unwrap_or_default(),
+        guard: guard(explained.guard).into(),
+        standing: explained.standing.as_ref().map(|standing| run(standing, now)),
+    }
+}
+
+fn check(name: &str, checked: Option<&Checked>, now: ClusterTime) -> v1::Check {
+    let verdict = match checked {
+        None => v1::Verdict::NotMade,
+        Some(checked) if checked.reasons.is_empty() => v1::Verdict::Pass,
+        Some(_) => v1::Verdict::Block,
+    };
+    v1::Check {
+        name: name.to_owned(),
+        verdict: verdict.into(),
+        detail: checked.map(|checked| checked.detail.clone()).unwrap_or_default(),
+        reasons: reasons(checked.map(|checked| checked.reasons.as_slice()).unwrap_or_default(), now),
+    }
+}
+
+/// Reasons, as they are at cluster time `now`.
+pub(super) fn reasons(reasons: &[Reason], now: ClusterTime) -> Vec<v1::Reason> {
+    reasons.iter().map(|known| reason(known, now)).collect()
 }
 
 /// A run, as it is at cluster time `now`.
@@ -40,6 +89,7 @@ pub(super) fn run(run: &Run, now: ClusterTime) -> v1::Run {
         reasons: run
             .reasons()
             .iter()
+            .filter(|reason| !run.is_open() || reason.until.is_none_or(|until| now < until))
             .cloned()
             .chain(run.quarantine_reason(now))
             .map(|r| reason(&r, now))
@@ -53,7 +103,7 @@ pub(super) fn run(run: &Run, now: ClusterTime) -> v1::Run {
         events: run.events.iter().map(event).collect(),
         reason: run.request.reason.clone(),
         grace: interlock.map(|i| duration_ms(u64::from(i.grace.seconds) * 1_000)),
-        settlement: settlement(&run.status),
+        settlement: settlement(run),
         decided_at: Some(wall_time(run.opened.wall)),
         quarantine_ends_in: run.quarantine.filter(|_| quarantined).map(|q| left(q.until)),
         spelling: run.request.spelling.clone(),
@@ -66,6 +116,8 @@ pub(super) fn run(run: &Run, now: ClusterTime) -> v1::Run {
             Verification::Pending { until } => Some(left(until)),
             _ => None,
         },
+        starts: run.starts.iter().map(|known| start(known, run, now)).collect(),
+        resolution: resolution(&run.status),
     }
 }
 
@@ -78,6 +130,7 @@ pub(super) fn status(status: &Status) -> v1::RunStatus {
         Status::Applied { .. } => v1::RunStatus::Applied,
         Status::NotApplied { .. } => v1::RunStatus::NotApplied,
         Status::Superseded { .. } => v1::RunStatus::Superseded,
+        Status::OperatorResolved { .. } => v1::RunStatus::OperatorResolved,
     }
 }
 
@@ -106,13 +159,100 @@ fn guard(guard: Guard) -> v1::Guard {
     }
 }
 
-fn settlement(status: &Status) -> String {
-    match status {
-        Status::Applied { evidence, .. } => evidence.to_string(),
-        Status::NotApplied { proof } => proof.to_string(),
-        Status::Superseded { by } => by.to_string(),
-        Status::Refused { .. } | Status::Interlocked { .. } | Status::Unresolved { .. } => String::new(),
+fn settlement(run: &Run) -> String {
+    match (&run.status, &run.observation) {
+        (Status::Applied { evidence: Evidence::StartedAtOnly, .. }, _) if got_a_reply(run) => {
+            "StartedAt only, and the reply was none of success".to_owned()
+        }
+        (Status::Applied { evidence, .. }, _) => evidence.to_string(),
+        // The engine knew no such container: who is there instead was looked up.
+        (Status::NotApplied { proof }, Some(Observation::Gone { successor, .. })) => match successor {
+            Some(other) => format!("{proof}; another container, {other}, answers to the target"),
+            None => format!("{proof}; the container is gone, and none answers to the target"),
+        },
+        (Status::NotApplied { proof }, _) => proof.to_string(),
+        (Status::Superseded { by }, _) => by.to_string(),
+        (Status::OperatorResolved { resolution }, _) => format!("the word of {}", resolution.by),
+        (Status::Refused { .. } | Status::Interlocked { .. } | Status::Unresolved { .. }, _) => String::new(),
     }
+}
+
+fn got_a_reply(run: &Run) -> bool {
+    matches!(run.exchange, Some(Exchange::Written { reply: Reply::Complete { .. }, .. }))
+}
+
+fn start(start: &Start, run: &Run, now: ClusterTime) -> v1::Start {
+    v1::Start {
+        start_id: start.id.to_string(),
+        operator: start.by.clone(),
+        reason: start.reason.clone(),
+        approved_at: Some(wall_time(start.opened.wall)),
+        term: start.fence.term.0,
+        index: start.fence.index.0,
+        exchange: start.exchange.as_ref().map(words::exchange).unwrap_or_default(),
+        journal: start.word.as_ref().map(words::journal).unwrap_or_default(),
+        outstanding: run.is_open() && start.is_outstanding(now),
+    }
+}
+
+fn resolution(status: &Status) -> Option<v1::Resolution> {
+    let Status::OperatorResolved { resolution } = status else { return None };
+    let assertion = match resolution.assertion {
+        None => v1::Assertion::Unspecified,
+        Some(Assertion::Applied) => v1::Assertion::Applied,
+        Some(Assertion::NotApplied) => v1::Assertion::NotApplied,
+    };
+    Some(v1::Resolution {
+        operator: resolution.by.clone(),
+        reason: resolution.reason.clone(),
+        assertion: assertion.into(),
+        accepted_late_post: resolution.accepted_late_post,
+    })
+}
+
+/// A hold, as it is at cluster time `now`.
+pub(super) fn hold(hold: &Hold, now: ClusterTime) -> v1::Hold {
+    use v1::hold_scope::Scope;
+    let scope = match &hold.scope {
+        HoldScope::Everything => Scope::Everything(true),
+        HoldScope::Host(host) => Scope::Host(host.to_string()),
+        HoldScope::Project { host, project } => Scope::Project(format!("{host}/{project}")),
+        HoldScope::Target(target) => Scope::Target(target.to_string()),
+    };
+    let owner = match hold.owner {
+        HoldOwner::Operator => v1::HoldOwner::Operator,
+        HoldOwner::Auto => v1::HoldOwner::Auto,
+    };
+    v1::Hold {
+        hold_id: hold.id.to_string(),
+        scope: Some(v1::HoldScope { scope: Some(scope) }),
+        owner: owner.into(),
+        operator: hold.by.clone(),
+        reason: hold.reason.clone(),
+        placed_at: Some(wall_time(hold.placed.wall)),
+        ends_in: hold.until().map(|until| duration_ms(until.since_ms(now))),
+    }
+}
+
+macro_rules! limit_fields {
+    ($($name:ident)*) => {
+        /// All limits.
+        pub(super) fn limits(limits: &Limits) -> v1::LimitSet {
+            v1::LimitSet { $($name: Some(limits.$name),)* }
+        }
+
+        /// The limits that a message names.
+        pub(super) fn limits_change(message: &v1::LimitSet) -> LimitsChange {
+            LimitsChange { $($name: message.$name,)* }
+        }
+    };
+}
+
+limit_fields! {
+    grace_max_s grace_default_s margin_ms connect_ms dispatch_by_ms inspect_ms replay_ms observe_first_ms
+    observe_longest_ms attempts attempts_window_ms backoff_first_ms backoff_longest_ms in_flight_cluster
+    in_flight_host unresolved_host quarantine_ms request_memory_ms refusals_per_caller attaches_per_caller
+    ended_runs ended_runs_ms
 }
 
 /// The life that settled the run, else the one that was seen last.

@@ -8,12 +8,21 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use super::backend::Backend;
+use super::holds::HoldsService;
+use super::limits::LimitsService;
 use super::recovery::RecoveryService;
+use crate::rpc::v1::holds_server::HoldsServer;
+use crate::rpc::v1::limits_server::LimitsServer;
 use crate::rpc::v1::recovery_server::RecoveryServer;
 
-/// Every name that health is told of: the server as a whole, and its service.
-fn names<B: Backend>() -> [&'static str; 2] {
-    ["", <RecoveryServer<RecoveryService<B>> as NamedService>::NAME]
+/// Every name that health is told of: the server as a whole, and its services.
+fn names<B: Backend>() -> [&'static str; 4] {
+    [
+        "",
+        <RecoveryServer<RecoveryService<B>> as NamedService>::NAME,
+        <HoldsServer<HoldsService<B>> as NamedService>::NAME,
+        <LimitsServer<LimitsService<B>> as NamedService>::NAME,
+    ]
 }
 
 /// Says whether requests are admitted.

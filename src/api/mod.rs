@@ -7,6 +7,8 @@
 mod backend;
 mod convert;
 mod health;
+mod holds;
+mod limits;
 mod recovery;
 mod serve;
 mod status;

@@ -10,9 +10,13 @@ use tonic::transport::server::TcpIncoming;
 
 use super::backend::Backend;
 use super::health;
+use super::holds::HoldsService;
+use super::limits::LimitsService;
 use super::recovery::RecoveryService;
 use crate::coordinator::Coordinator;
 use crate::rpc;
+use crate::rpc::v1::holds_server::HoldsServer;
+use crate::rpc::v1::limits_server::LimitsServer;
 use crate::rpc::v1::recovery_server::RecoveryServer;
 
 /// No request is longer than this; the longest that is well-formed has a few kilobytes.
@@ -39,7 +43,7 @@ pub enum ServeError {
     Transport(#[from] tonic::transport::Error),
 }
 
-/// Serves `relatch.v1.Recovery`, health and reflection on `listener` until `shutdown`. Then it takes no new
+/// Serves the services of `relatch.v1`, health and reflection on `listener` until `shutdown`. Then it takes no new
 /// connection, ends every stream, and returns when the calls at work have ended, at most 5 s later.
 ///
 /// # Errors
@@ -69,6 +73,8 @@ pub(super) async fn serve_backend<B: Backend>(
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .expect("the descriptors were made with this build");
+    let holds = HoldsServer::new(HoldsService(backend.clone())).max_decoding_message_size(REQUEST_BYTES);
+    let limits = LimitsServer::new(LimitsService(backend.clone())).max_decoding_message_size(REQUEST_BYTES);
     let recovery = RecoveryServer::new(RecoveryService::new(backend, stop.subscribe()))
         .max_decoding_message_size(REQUEST_BYTES)
         .max_encoding_message_size(ANSWER_BYTES);
@@ -81,6 +87,8 @@ pub(super) async fn serve_backend<B: Backend>(
         .add_service(health_server)
         .add_service(reflection)
         .add_service(recovery)
+        .add_service(holds)
+        .add_service(limits)
         .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), async move {
             // The sender outlives the server, so the wait ends with the value.
             let _ = stopped.wait_for(|stop| *stop).await;

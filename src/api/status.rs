@@ -34,6 +34,26 @@ pub(super) fn no_such_run(id: &RunId) -> Status {
     Status::with_error_details(Code::NotFound, format!("run {id}: {advice}"), details)
 }
 
+/// `INVALID_ARGUMENT` for the beginning of an id that is the beginning of several.
+pub(super) fn ambiguous_run(beginning: &str) -> Status {
+    let rule = format!("several runs begin with {beginning}: write more of it");
+    invalid(vec![violation("run_id", rule)])
+}
+
+/// `NOT_FOUND` for the beginning of an id.
+pub(super) fn no_run_begins(beginning: &str) -> Status {
+    let advice = "no run's id begins so; `relatch runs list` shows the runs that there are";
+    let details = ErrorDetails::with_resource_info("relatch.v1.Run", beginning, "", advice);
+    Status::with_error_details(Code::NotFound, format!("run {beginning}: {advice}"), details)
+}
+
+/// `NOT_FOUND` for holds.
+pub(super) fn no_such_hold(what: &str) -> Status {
+    let advice = "no hold of this id or of exactly this scope stands; `relatch holds` shows those that do";
+    let details = ErrorDetails::with_resource_info("relatch.v1.Hold", what, "", advice);
+    Status::with_error_details(Code::NotFound, format!("{what}: {advice}"), details)
+}
+
 /// `UNAVAILABLE` at the end of a stream that this node cannot go on with.
 pub(super) fn shutting_down() -> Status {
     unavailable("this node is shutting down: go on at another node, after the last index that you saw".into())
@@ -43,12 +63,26 @@ pub(super) fn shutting_down() -> Status {
 pub(super) fn of(error: RequestError) -> Status {
     let message = error.to_string();
     match error {
-        RequestError::Invalid { field, rule } => invalid(vec![violation(field, rule)]),
+        RequestError::Invalid { field, rule } => invalid(vec![violation(&field, rule)]),
         RequestError::RequestIdReused { run } => {
             let rule = "it was used for another request; use a new id";
             let mut details = ErrorDetails::with_bad_request_violation("request_id", rule);
             details.set_error_info("REQUEST_ID_REUSED", DOMAIN, HashMap::from([("run".into(), run.into())]));
             Status::with_error_details(Code::InvalidArgument, message, details)
+        }
+        RequestError::NoSuchRun { run } => {
+            let details =
+                ErrorDetails::with_resource_info("relatch.v1.Run", run.as_str(), "", message.clone());
+            Status::with_error_details(Code::NotFound, message, details)
+        }
+        RequestError::Precondition { kind, subject, detail } => {
+            let details = ErrorDetails::with_precondition_failure_violation(kind, subject, detail);
+            Status::with_error_details(Code::FailedPrecondition, message, details)
+        }
+        RequestError::Exhausted { caller, frees_in_ms, .. } => {
+            let mut details = ErrorDetails::with_quota_failure_violation(caller, message.clone());
+            details.set_retry_info(Some(Duration::from_millis(frees_in_ms)));
+            Status::with_error_details(Code::ResourceExhausted, message, details)
         }
         RequestError::Unavailable { .. } => unavailable(message),
         RequestError::Unknown { .. } => {
@@ -86,7 +120,8 @@ mod tests {
         assert_eq!(status.get_details_error_info().unwrap().metadata["run"], run.as_str());
         assert_eq!(status.get_details_bad_request().unwrap().field_violations[0].field, "request_id");
 
-        let status = of(RequestError::Invalid { field: "target", rule: "no host of that name".into() });
+        let status =
+            of(RequestError::Invalid { field: "target".into(), rule: "no host of that name".into() });
         assert_eq!(status.code(), Code::InvalidArgument);
         assert_eq!(status.message(), "target: no host of that name");
 

@@ -1,7 +1,7 @@
 //! What a run holds besides its status, in words.
 
 use crate::ledger::EventKind;
-use crate::model::{Exchange, GraceSource, JournalWord, LostReply, Reply, Wire};
+use crate::model::{ContainerState, Exchange, GraceSource, Health, JournalWord, LostReply, Reply, Wire};
 
 /// What the wire showed, in one line.
 pub(super) fn exchange(exchange: &Exchange) -> String {
@@ -33,7 +33,7 @@ pub(super) fn journal(word: &JournalWord) -> String {
     match word {
         JournalWord::NoIntent => "no intent, and the run is revoked there".into(),
         JournalWord::Intent => "an intent stands: the request may have been sent".into(),
-        JournalWord::NotSent => "an intent stood, and then nothing was sent".into(),
+        JournalWord::NotSent => "nothing was sent, and nothing will be".into(),
         JournalWord::Unreachable { detail } => format!("unreachable: {detail}"),
     }
 }
@@ -45,6 +45,30 @@ pub(super) fn grace_source(source: GraceSource) -> &'static str {
         GraceSource::Label => "label",
         GraceSource::StopTimeout => "stop-timeout",
         GraceSource::Policy => "policy",
+    }
+}
+
+/// What a container is doing, in the engine's word.
+pub(super) fn state(state: ContainerState) -> &'static str {
+    match state {
+        ContainerState::Created => "created",
+        ContainerState::Running => "running",
+        ContainerState::Paused => "paused",
+        ContainerState::Restarting => "restarting",
+        ContainerState::Removing => "removing",
+        ContainerState::Exited => "exited",
+        ContainerState::Dead => "dead",
+        ContainerState::Unknown => "unknown",
+    }
+}
+
+/// What a health check says, in the engine's word.
+pub(super) fn health(health: Health) -> &'static str {
+    match health {
+        Health::None => "none",
+        Health::Starting => "starting",
+        Health::Healthy => "healthy",
+        Health::Unhealthy => "unhealthy",
     }
 }
 
@@ -65,6 +89,10 @@ pub(super) fn event_kind(kind: EventKind) -> &'static str {
         EventKind::QuarantineEnded => "QUARANTINE_ENDED",
         EventKind::Verified => "VERIFIED",
         EventKind::Contradicted => "CONTRADICTED",
+        EventKind::StartApproved => "START_APPROVED",
+        EventKind::StartExchanged => "START_EXCHANGED",
+        EventKind::StartAttested => "START_ATTESTED",
+        EventKind::Resolved => "RESOLVED",
     }
 }
 

@@ -46,7 +46,7 @@ const DEFAULT: &str = "http://127.0.0.1:7370";
 /// The environment variable that stands in for `--addr`.
 const VARIABLE: &str = "RELATCH_ADDR";
 
-// What every command has that asks a node. (A doc comment here would take the place of the command's own.)
+// `--addr`. (A doc comment here would take the place of a command's own.)
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct Addresses {
     /// Nodes to ask, in this order; several are separated by commas [env: RELATCH_ADDR] [default:

@@ -8,11 +8,13 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::docker::DockerArgs;
 use super::duration;
 use super::exit::Exit;
 use super::output::Output;
 use super::telemetry;
 use super::text::plain;
+use crate::docker::TcpOptions;
 use crate::node::{DevNotice, DevOptions, EngineWord, run_dev};
 
 /// What is logged unless RELATCH_LOG says otherwise: a line per transition, and only trouble of what is below.
@@ -47,9 +49,8 @@ pub(super) struct Setup {
     /// The data directory may lie in a container's own writable layer, and go away with the container
     #[arg(long)]
     pub(super) ephemeral_data: bool,
-    /// The Docker Engine, such as unix:///var/run/docker.sock
-    #[arg(long, value_name = "ENDPOINT", default_value = "unix:///var/run/docker.sock")]
-    pub(super) docker: String,
+    #[command(flatten)]
+    docker: DockerArgs,
 }
 
 impl Setup {
@@ -63,6 +64,16 @@ impl Setup {
             );
         }
         Ok(())
+    }
+
+    /// Where the engine is, as it was written.
+    pub(super) fn docker(&self) -> &str {
+        self.docker.endpoint()
+    }
+
+    /// How the engine is reached, if that is over TCP.
+    pub(super) fn tcp(&self) -> anyhow::Result<TcpOptions> {
+        self.docker.tcp(|name| std::env::var_os(name))
     }
 
     /// The data directory, as given or by default.
@@ -81,13 +92,15 @@ impl Dev {
     pub(super) async fn run(self, output: &Output) -> anyhow::Result<Exit> {
         let Self { setup, grace_max, margin } = self;
         setup.require_loopback()?;
+        let tcp = setup.tcp()?;
         telemetry::init(LOG)?;
         let data_dir = setup.data_dir()?;
         let options = DevOptions {
             listen: setup.listen,
             data_dir: data_dir.clone(),
             ephemeral_data: setup.ephemeral_data,
-            docker: setup.docker.clone(),
+            docker: setup.docker().to_owned(),
+            tcp,
             grace_max_s: grace_max,
             margin_ms: margin.map(|margin| u64::try_from(margin.as_millis()).unwrap_or(u64::MAX)),
         };
@@ -95,9 +108,9 @@ impl Dev {
         let (stop, hurry) = (Signals::listen()?.times(1), Signals::listen()?.times(2));
         let tell = |notice: DevNotice| {
             let text = if output.is_json() {
-                format!("{}\n", document(&notice, &setup.docker, &data_dir))
+                format!("{}\n", document(&notice, setup.docker(), &data_dir))
             } else {
-                told(&notice, &setup.docker, &data_dir)
+                told(&notice, setup.docker(), &data_dir)
             };
             // Whoever started it may have closed stdout; the node serves all the same.
             let _ = output.text(&text);

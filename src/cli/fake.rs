@@ -18,8 +18,9 @@ use super::output::{Format, Output};
 use super::recover::Recover;
 use crate::rpc::v1::recovery_server::{Recovery, RecoveryServer};
 use crate::rpc::v1::{
-    Decision, GetRunRequest, GetRunResponse, ListRunsRequest, ListRunsResponse, RequestRecoveryRequest,
-    RequestRecoveryResponse, Run, RunStatus, Verification, WatchRunsRequest, WatchRunsResponse,
+    ApproveStartRequest, ApproveStartResponse, Decision, ExplainRequest, ExplainResponse, GetRunRequest,
+    GetRunResponse, ListRunsRequest, ListRunsResponse, RequestRecoveryRequest, RequestRecoveryResponse,
+    ResolveRunRequest, ResolveRunResponse, Run, RunStatus, Verification, WatchRunsRequest, WatchRunsResponse,
 };
 
 #[derive(Default)]
@@ -48,6 +49,24 @@ impl Recovery for Fake {
         let mut script = self.script.lock().unwrap();
         script.ids.push(request.into_inner().request_id);
         script.answers.pop_front().expect("no more requests were expected").map(Response::new)
+    }
+
+    async fn explain(&self, _: Request<ExplainRequest>) -> Result<Response<ExplainResponse>, Status> {
+        Err(Status::unimplemented("not in this test"))
+    }
+
+    async fn resolve_run(
+        &self,
+        _: Request<ResolveRunRequest>,
+    ) -> Result<Response<ResolveRunResponse>, Status> {
+        Err(Status::unimplemented("not in this test"))
+    }
+
+    async fn approve_start(
+        &self,
+        _: Request<ApproveStartRequest>,
+    ) -> Result<Response<ApproveStartResponse>, Status> {
+        Err(Status::unimplemented("not in this test"))
     }
 
     async fn get_run(&self, _: Request<GetRunRequest>) -> Result<Response<GetRunResponse>, Status> {

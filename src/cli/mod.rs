@@ -8,6 +8,7 @@ mod client;
 mod completions;
 mod demo;
 mod dev;
+mod docker;
 mod doctor;
 mod duration;
 mod exit;
@@ -31,7 +32,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
-use address::Address;
+use address::{Address, Addresses};
 use exit::Exit;
 use output::{Format, Output};
 
@@ -57,12 +58,40 @@ const ENDS_WITHIN: Duration = Duration::from_secs(10);
 enum Command {
     Dev(dev::Dev),
     Doctor(doctor::Doctor),
-    Recover(recover::Recover),
-    Runs(runs::Runs),
+    Recover(Asks<recover::Recover>),
+    Runs(AsksBy<runs::Runs>),
     Demo(demo::Demo),
     Completions(completions::Completions),
     #[command(hide = true)]
     SimEngine(sim_engine::SimEngine),
+}
+
+impl Command {
+    /// True if it asks a node, so that `--addr` means something to it.
+    fn asks(&self) -> bool {
+        !matches!(
+            self,
+            Self::Dev(_) | Self::Doctor(_) | Self::Demo(_) | Self::Completions(_) | Self::SimEngine(_)
+        )
+    }
+}
+
+// A command that asks a node.
+#[derive(Debug, clap::Args)]
+struct Asks<C: clap::Args> {
+    #[command(flatten)]
+    command: C,
+    #[command(flatten)]
+    addresses: Addresses,
+}
+
+// A command whose own commands ask a node.
+#[derive(Debug, clap::Args)]
+struct AsksBy<C: Subcommand> {
+    #[command(subcommand)]
+    command: C,
+    #[command(flatten)]
+    addresses: Addresses,
 }
 
 /// Runs the command line of this process.
@@ -70,14 +99,15 @@ enum Command {
 pub fn main() -> ExitCode {
     let Cli { output, addr, command } = Cli::parse();
     let output = Output::new(output);
-    let nodes = nodes(&command, &addr).unwrap_or_else(|error| error.exit());
+    require_asking(&command, &addr).unwrap_or_else(|error| error.exit());
+    let nodes = |addresses: Addresses| nodes(addresses, &addr).unwrap_or_else(|error| error.exit());
     let result = Runtime::new().map_err(anyhow::Error::from).and_then(|runtime| {
         let ended = runtime.block_on(async {
             match command {
                 Command::Dev(command) => command.run(&output).await,
                 Command::Doctor(command) => command.run(&output).await,
-                Command::Recover(command) => command.run(nodes, &output).await,
-                Command::Runs(command) => command.run(nodes, &output).await,
+                Command::Recover(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::Runs(asks) => asks.command.run(nodes(asks.addresses), &output).await,
                 Command::Demo(command) => command.run(&output).await,
                 Command::Completions(command) => command.run(Cli::command(), &output),
                 Command::SimEngine(command) => command.run().await,
@@ -98,20 +128,18 @@ pub fn main() -> ExitCode {
     exit.into()
 }
 
-/// The nodes that a command asks, if it asks any; `before` are those that were named before the command.
-fn nodes(command: &Command, before: &[Address]) -> Result<Vec<Address>, clap::Error> {
-    let addresses = match command {
-        Command::Recover(command) => &command.addresses,
-        Command::Runs(command) => &command.addresses,
-        _ if before.is_empty() => return Ok(Vec::new()),
-        _ => {
-            let means_nothing =
-                "--addr is for commands that ask a node, such as recover and runs: leave it out";
-            return Err(Cli::command().error(ErrorKind::ArgumentConflict, means_nothing));
-        }
-    };
-    let or_error = |error: String| Cli::command().error(ErrorKind::ValueValidation, error);
-    addresses.clone().or(before).map_err(or_error)
+/// Refuses nodes that were named before a command that asks none.
+fn require_asking(command: &Command, before: &[Address]) -> Result<(), clap::Error> {
+    if before.is_empty() || command.asks() {
+        return Ok(());
+    }
+    let means_nothing = "--addr is for commands that ask a node, such as recover and runs: leave it out";
+    Err(Cli::command().error(ErrorKind::ArgumentConflict, means_nothing))
+}
+
+/// The nodes that a command asks; `before` are those that were named before it.
+fn nodes(addresses: Addresses, before: &[Address]) -> Result<Vec<Address>, clap::Error> {
+    addresses.or(before).map_err(|error| Cli::command().error(ErrorKind::ValueValidation, error))
 }
 
 #[cfg(test)]
@@ -134,7 +162,13 @@ mod tests {
 
     fn asked(arguments: &[&str]) -> Result<Vec<String>, clap::Error> {
         let cli = Cli::try_parse_from(["relatch"].iter().chain(arguments))?;
-        let nodes = nodes(&cli.command, &cli.addr)?;
+        require_asking(&cli.command, &cli.addr)?;
+        let addresses = match cli.command {
+            Command::Recover(asks) => asks.addresses,
+            Command::Runs(asks) => asks.addresses,
+            other => panic!("{other:?} asks no node"),
+        };
+        let nodes = nodes(addresses, &cli.addr)?;
         Ok(nodes.iter().map(ToString::to_string).collect())
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::address::{Address, Addresses};
+use super::address::Address;
 use super::client::{CallError, Client, Nodes, Retry};
 use super::duration;
 use super::exit::Exit;
@@ -59,8 +59,6 @@ pub(super) struct Recover {
     /// How long the request is sent again while no node answers
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
     retry_for: Duration,
-    #[command(flatten)]
-    pub(super) addresses: Addresses,
 }
 
 /// One life of one container, as the caller means it.
@@ -131,6 +129,7 @@ impl Recover {
             request_id: id.to_string(),
             grace: self.grace.map(duration),
             expect,
+            dry_run: false,
         }
     }
 }

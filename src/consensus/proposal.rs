@@ -11,7 +11,7 @@ use super::error::{AuthorityLost, ProposeError};
 use super::node::Consensus;
 use super::state_machine::position;
 use super::type_config::{Proposal, TypeConfig};
-use crate::ledger::{Command, EntryPosition, Outcome, RULES_LEVEL, Stamped};
+use crate::ledger::{Command, EntryPosition, Ledger, Outcome, Stamped};
 use crate::model::{LogIndex, NodeId, Term, WallTime};
 
 impl Consensus {
@@ -32,7 +32,8 @@ impl Consensus {
     ) -> Result<(EntryPosition, Outcome), ProposeError> {
         let inner = &self.inner;
         let stamped = Stamped {
-            level: RULES_LEVEL,
+            // The rules in force, or what the command itself brings into force: an older member reads both.
+            level: command.level().max(self.read(Ledger::rules_level)),
             clock: self.cluster_time(),
             wall: WallTime(inner.clock.wall_ms()),
             node: inner.node,

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
+use super::ask::unexpected;
 use super::grace::grace;
 use super::request::{Answer, RecoveryRequest, RequestError};
 use super::resolve::{Resolved, is_this_process, resolve};
 use super::shared::{AUTHORITY_MS, HostLink, Shared};
-use crate::consensus::ProposeError;
 use crate::docker::{Inspection, ListFilter};
-use crate::env::{failpoint, hex_id};
+use crate::env::failpoint;
 use crate::ledger::{
-    Baseline, Command, Decision, DispatcherRef, OpenInterlock, Outcome, Reason, ReasonCode, RefuseRequest,
-    Rejection, Request,
+    Baseline, Command, Decision, DecisionKind, DispatcherRef, OpenInterlock, Outcome, Reason, ReasonCode,
+    RefuseRequest, Request, Weighed,
 };
 #[cfg(feature = "failpoints")]
 use crate::model::Hole;
-use crate::model::{ContainerId, Incarnation, RunId, Target, Term, WallTime};
+use crate::model::{ContainerId, Grace, HostName, Incarnation, RunId, Target, Term, WallTime};
 
 /// How many containers a refusal lists at most.
 const LISTED: usize = 20;
@@ -29,37 +29,12 @@ pub(super) async fn decide(
     if let Some(answer) = remembered(shared, term, &request).await? {
         return Ok(answer);
     }
-    let host = shared.host(request.spelling.host()).ok_or_else(|| RequestError::Invalid {
-        field: "target",
-        rule: format!(
-            "host {} is not known here; the hosts are: {}",
-            request.spelling.host(),
-            shared.hosts.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-        ),
-    })?;
-    // Not a refusal, which would be final: the engine has only not answered for the first time yet.
-    if shared.consensus.read(|ledger| ledger.host(request.spelling.host()).is_none()) {
-        let why = match host.dispatcher.engine().identify().await {
-            Ok(engine) if engine.is_podman => "it is Podman, which cannot be used yet".to_owned(),
-            Ok(_) => "that is under way".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        let detail = format!("host {} is not bound to its engine yet: {why}", request.spelling.host());
-        return Err(RequestError::Unavailable { detail });
-    }
-    let run = new_run_id(shared)?;
+    let host = bound_host(shared, request.spelling.host()).await?;
+    let run = shared.mint(RunId::new)?;
     let command = match look(shared, host, &request).await {
-        Ok(found) => Command::OpenInterlock(Box::new(OpenInterlock {
-            run: run.clone(),
-            request: as_sent(&request),
-            target: found.target,
-            baseline: found.baseline,
-            expect: request.expect.clone(),
-            grace: found.grace,
-            proposer: shared.proposer.clone(),
-            dispatcher: DispatcherRef { guard: host.guard, journal: host.dispatcher.position() },
-            term,
-        })),
+        Ok(found) => {
+            Command::OpenInterlock(Box::new(proposal(shared, term, host, run.clone(), &request, found)))
+        }
         Err(refusal) => Command::RefuseRequest(Box::new(RefuseRequest {
             run: run.clone(),
             request: as_sent(&request),
@@ -67,7 +42,75 @@ pub(super) async fn decide(
             reasons: vec![refusal.reason],
         })),
     };
-    propose(shared, term, &run, command).await
+    if request.dry_run {
+        weigh(shared, term, &command).await
+    } else {
+        propose(shared, term, &run, command).await
+    }
+}
+
+/// A host that is known here and bound in the cluster.
+pub(super) async fn bound_host<'a>(
+    shared: &'a Shared,
+    name: &HostName,
+) -> Result<&'a HostLink, RequestError> {
+    let host = shared.host(name).ok_or_else(|| RequestError::Invalid {
+        field: "target".to_owned(),
+        rule: format!(
+            "host {name} is not known here; the hosts are: {}",
+            shared.hosts.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        ),
+    })?;
+    // Not a refusal, which would be final: the engine has only not answered for the first time yet.
+    if shared.consensus.read(|ledger| ledger.host(name).is_none()) {
+        let why = match host.dispatcher.engine().identify().await {
+            Ok(engine) if engine.is_podman => "it is Podman, which cannot be used yet".to_owned(),
+            Ok(_) => "that is under way".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let detail = format!("host {name} is not bound to its engine yet: {why}");
+        return Err(RequestError::Unavailable { detail });
+    }
+    Ok(host)
+}
+
+/// What is proposed for a request whose container was found.
+pub(super) fn proposal(
+    shared: &Shared,
+    term: Term,
+    host: &HostLink,
+    run: RunId,
+    request: &RecoveryRequest,
+    found: Found,
+) -> OpenInterlock {
+    OpenInterlock {
+        run,
+        request: as_sent(request),
+        target: found.target,
+        baseline: found.baseline,
+        expect: request.expect.clone(),
+        grace: found.grace,
+        proposer: shared.proposer.clone(),
+        dispatcher: DispatcherRef { guard: host.guard, journal: host.dispatcher.position() },
+        term,
+    }
+}
+
+/// What would be decided, by the same rules over the state as of now; nothing is committed.
+async fn weigh(shared: &Shared, term: Term, command: &Command) -> Result<Answer, RequestError> {
+    confirm(shared, term).await?;
+    let (clock, wall) = (shared.consensus.cluster_time(), WallTime(shared.clock.wall_ms()));
+    let node = shared.proposer.node;
+    let weighed = shared.consensus.read(|ledger| match command {
+        Command::OpenInterlock(open) => Some(ledger.weigh(clock, wall, node, open)),
+        Command::RefuseRequest(refuse) => Some(ledger.weigh_refusal(clock, wall, node, refuse)),
+        _ => None,
+    });
+    let weighed =
+        weighed.ok_or_else(|| RequestError::Unavailable { detail: "nothing to decide".to_owned() })?;
+    let Weighed { kind, run, ignored, .. } = weighed;
+    let decision = Decision { kind, run: run.id.clone(), ignored, repeated: false };
+    Ok(Answer { decision, run, dry_run: true })
 }
 
 /// The stored answer, if the request's id is known. Looked up at the leader, as of now.
@@ -86,7 +129,7 @@ async fn remembered(
         Some(known) => {
             let run = ledger.run(&known.decision.run).cloned();
             let decision = Decision { repeated: true, ..known.decision.clone() };
-            Ok(run.map(|run| Answer { decision, run }))
+            Ok(run.map(|run| Answer { decision, run, dry_run: request.dry_run }))
         }
     })
 }
@@ -97,19 +140,25 @@ pub(super) async fn confirm(shared: &Shared, term: Term) -> Result<(), RequestEr
     confirmed.map(|_| ()).map_err(|lost| RequestError::Unavailable { detail: lost.to_string() })
 }
 
-struct Found {
-    target: Target,
-    baseline: Baseline,
-    grace: crate::model::Grace,
+/// The one container that a request is about.
+pub(super) struct Found {
+    pub(super) target: Target,
+    pub(super) baseline: Baseline,
+    pub(super) grace: Grace,
 }
 
-struct Refusal {
-    target: Target,
-    reason: Reason,
+/// Why a request is refused before it is proposed.
+pub(super) struct Refusal {
+    pub(super) target: Target,
+    pub(super) reason: Reason,
 }
 
 /// Steps 1 and 2: exactly one container, and how it is now.
-async fn look(shared: &Shared, host: &HostLink, request: &RecoveryRequest) -> Result<Found, Refusal> {
+pub(super) async fn look(
+    shared: &Shared,
+    host: &HostLink,
+    request: &RecoveryRequest,
+) -> Result<Found, Refusal> {
     let engine = host.dispatcher.engine();
     let now = WallTime(shared.clock.wall_ms());
     let refuse = |target: &Target, code, detail: String| Refusal {
@@ -198,54 +247,33 @@ async fn propose(
     }
     shared.pledges.make(run, term);
     failpoint::reach("coordinator-before-propose");
-    let proposed = shared.propose(term, command).await;
+    let proposed = shared.ask(term, command).await;
     failpoint::reach("coordinator-after-propose");
     let decision = match proposed {
         Ok(Outcome::Decided(decision)) => decision,
-        Ok(Outcome::Rejected(Rejection::RequestIdReused { run: other })) => {
-            shared.pledges.take(run, term);
-            return Err(RequestError::RequestIdReused { run: other });
-        }
-        Ok(other) => {
-            shared.pledges.take(run, term);
-            return Err(RequestError::Unavailable { detail: format!("the ledger answered {other:?}") });
-        }
-        Err(ProposeError::Unknown { detail, .. }) => {
+        other => {
             // From here on it is not dispatched, even if it commits later.
             shared.pledges.take(run, term);
-            return Err(RequestError::Unknown { detail });
-        }
-        Err(
-            error @ (ProposeError::NotLeader { .. }
-            | ProposeError::Stopped { .. }
-            | ProposeError::Unstorable { .. }),
-        ) => {
-            shared.pledges.take(run, term);
-            return Err(RequestError::Unavailable { detail: error.to_string() });
+            return Err(other.map_or_else(|error| error, unexpected));
         }
     };
-    if decision.run != *run || decision.kind != crate::ledger::DecisionKind::Opened {
+    if decision.run != *run || decision.kind != DecisionKind::Opened {
         shared.pledges.take(run, term);
     }
     let run = shared.run(&decision.run).ok_or_else(|| RequestError::Unavailable {
         detail: format!("run {} was pruned meanwhile", decision.run),
     })?;
-    Ok(Answer { decision, run })
+    Ok(Answer { decision, run, dry_run: false })
 }
 
 fn as_sent(request: &RecoveryRequest) -> Request {
     Request {
         id: request.id.clone(),
+        caller: request.caller.clone(),
         digest: request.digest.clone(),
         reason: request.reason.clone(),
         spelling: request.spelling.to_string(),
     }
-}
-
-fn new_run_id(shared: &Shared) -> Result<RunId, RequestError> {
-    let unavailable = |detail: String| RequestError::Unavailable { detail };
-    let text = hex_id(shared.randomness.as_ref()).map_err(|error| unavailable(error.to_string()))?;
-    RunId::new(text).map_err(|error| unavailable(error.to_string()))
 }
 
 fn list(targets: &[Target]) -> String {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::follow::follow_to_the_end;
-use super::send::dispatch;
+use super::send::{dispatch, dispatch_start};
 use super::shared::{Deposed, Shared};
-use super::take_over::take_over;
+use super::take_over::{take_over, take_over_start};
 use crate::model::{RunId, Term};
 
 /// Dispatches a run that this process proposed in this very term, and sees it to its end.
@@ -25,6 +25,16 @@ pub(super) async fn take_over_and_follow(shared: Arc<Shared>, term: Term, id: Ru
         follow_to_the_end(&shared, term, &id).await
     };
     report(&id, ended.await);
+}
+
+/// Sends an approved start that this process proposed in this very term. Its run has a driver already.
+pub(super) async fn send_start(shared: Arc<Shared>, term: Term, run: RunId, start: RunId) {
+    report(&run, dispatch_start(&shared, term, &run, &start).await);
+}
+
+/// Takes over an approved start that somebody else proposed, or that this process gave up. It is never sent.
+pub(super) async fn give_up_start(shared: Arc<Shared>, term: Term, run: RunId, start: RunId) {
+    report(&run, take_over_start(&shared, term, &run, &start).await);
 }
 
 /// Sees a run to its end that was taken over already.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::time::{sleep, timeout};
 
-use super::facts::{open_run, record};
+use super::facts::{OrderOf, open_run};
 use super::look::look_once;
 use super::shared::{Deposed, HostLink, Shared};
 use super::take_over::ask_journal;
@@ -86,8 +86,8 @@ impl Reasons {
     }
 }
 
-/// A run that was settled while its exchange goes on is in quarantine until that ends: whoever learns of the
-/// end sets the target free.
+/// A run that was settled while an exchange goes on is in quarantine until that ends: whoever learns of the
+/// end sets the target free. At its bound it ends all the same.
 async fn wait_out_the_exchange(
     shared: &Shared,
     term: Term,
@@ -96,13 +96,19 @@ async fn wait_out_the_exchange(
 ) -> Result<(), Deposed> {
     let longest = Duration::from_millis(shared.consensus.read(|ledger| ledger.limits().observe_longest_ms));
     loop {
-        let now = shared.consensus.cluster_time();
-        let waits = |run: &Run| run.exchange.is_none() && run.is_quarantined(now);
-        let Some(run) = shared.run(id).filter(waits) else { return Ok(()) };
-        let Some(host) = shared.host(run.target.host()) else { return Ok(()) };
+        let Some(run) = shared.run(id) else { return Ok(()) };
+        let Some(quarantine) = run.quarantine.filter(|quarantine| !quarantine.ended) else { return Ok(()) };
+        let left_ms = quarantine.until.since_ms(shared.consensus.cluster_time());
+        if left_ms == 0 {
+            shared.commit(term, Command::EndQuarantine { run: id.clone() }).await?;
+        }
         let reasons = Reasons::from_now_on(shared, &run);
-        learn_from_the_dispatcher(shared, term, host, &run).await?;
-        reasons.wait(shared, term, pause).await?;
+        if let Some(host) = shared.host(run.target.host()) {
+            learn_from_the_dispatcher(shared, term, host, &run).await?;
+        }
+        // The clock that the ledger goes by moves on with its entries, at most so much behind the estimate.
+        let at_most = Duration::from_millis(left_ms.max(100));
+        reasons.wait(shared, term, pause.min(at_most)).await?;
         pause = (pause * 2).min(longest);
     }
 }
@@ -115,24 +121,28 @@ async fn learn_from_the_dispatcher(
     host: &HostLink,
     run: &Run,
 ) -> Result<(), Deposed> {
-    let (Some(baseline), Some(interlock)) = (&run.baseline, &run.interlock) else { return Ok(()) };
-    match (&run.exchange, &run.word) {
-        (Some(_), _) => Ok(()),
-        (None, None | Some(JournalWord::Unreachable { .. })) => {
-            // One whose disk hangs must not keep the container from being looked at.
-            let limit = Duration::from_millis(shared.consensus.read(|ledger| ledger.limits().replay_ms));
-            match timeout(limit, ask_journal(shared, term, host, &run.id, baseline, interlock)).await {
-                Ok(asked) => asked,
-                Err(_) => Ok(()),
+    for order in OrderOf::all(run) {
+        match order.known_of(run) {
+            (Some(_), _) | (None, Some(JournalWord::NoIntent | JournalWord::NotSent)) => {}
+            // A start that nobody has spoken of yet has a driver of its own.
+            (None, None) if order.start.is_some() => {}
+            (None, None | Some(JournalWord::Unreachable { .. })) => {
+                // One whose disk hangs must not keep the container from being looked at.
+                let limit = Duration::from_millis(shared.consensus.read(|ledger| ledger.limits().replay_ms));
+                if let Ok(asked) = timeout(limit, ask_journal(shared, term, host, &order)).await {
+                    asked?;
+                }
+            }
+            (None, Some(JournalWord::Intent)) => {
+                if let Some(Known { exchange: Some(exchange), journal, .. }) =
+                    host.dispatcher.known(&order.id)
+                {
+                    order.record(shared, term, exchange, journal).await?;
+                }
             }
         }
-        (None, Some(_)) => match host.dispatcher.known(&run.id) {
-            Some(Known { exchange: Some(exchange), journal, .. }) => {
-                record(shared, term, &run.id, exchange, journal).await
-            }
-            _ => Ok(()),
-        },
     }
+    Ok(())
 }
 
 async fn verify_to_the_end(shared: &Shared, term: Term, id: &RunId) -> Result<(), Deposed> {

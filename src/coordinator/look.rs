@@ -5,7 +5,7 @@ use super::resolve::{Resolved, resolve};
 use super::shared::{Deposed, HostLink, Shared};
 use crate::docker::ListFilter;
 use crate::env::failpoint;
-use crate::ledger::Run;
+use crate::ledger::{Baseline, Proof, Run, Status};
 use crate::model::{ContainerId, Observation, RunId, Term};
 
 /// One look at the run's container, committed if it shows something new.
@@ -16,19 +16,39 @@ pub(super) async fn look_once(
     id: &RunId,
 ) -> Result<(), Deposed> {
     let Some((run, baseline, _)) = open_run(shared, id) else { return Ok(()) };
-    let mut seen = host.dispatcher.engine().observe(&baseline.incarnation.container_id).await;
-    if let Observation::Gone { successor, .. } = &mut seen {
-        match successor_of(host, &run).await {
-            Ok(found) => *successor = found,
-            // Who is there instead belongs to the settlement: not known, not settled.
-            Err(detail) => seen = Observation::Unreadable { detail },
-        }
-    }
+    let seen = see(host, &run, &baseline).await;
     if run.observation.as_ref() == Some(&seen) {
         return Ok(());
     }
     failpoint::reach("coordinator-before-settle");
     observe(shared, term, id, seen).await
+}
+
+/// The engine answered 404 to the restart itself: who is there instead is looked up once, and set beside the
+/// settlement.
+pub(super) async fn look_aside(shared: &Shared, term: Term, id: &RunId) -> Result<(), Deposed> {
+    let refused = |run: &Run| {
+        matches!(&run.status, Status::NotApplied { proof: Proof::EngineRefused { status: 404, .. } })
+    };
+    let Some(run) = shared.run(id).filter(refused) else { return Ok(()) };
+    let (Some(baseline), Some(host)) = (&run.baseline, shared.host(run.target.host())) else { return Ok(()) };
+    match see(host, &run, baseline).await {
+        gone @ Observation::Gone { .. } => observe(shared, term, id, gone).await,
+        Observation::Seen(_) | Observation::Unreadable { .. } => Ok(()),
+    }
+}
+
+/// The run's container as it is now, by its full id.
+async fn see(host: &HostLink, run: &Run, baseline: &Baseline) -> Observation {
+    let mut seen = host.dispatcher.engine().observe(&baseline.incarnation.container_id).await;
+    if let Observation::Gone { successor, .. } = &mut seen {
+        match successor_of(host, run).await {
+            Ok(found) => *successor = found,
+            // Who is there instead belongs to the settlement: not known, not settled.
+            Err(detail) => seen = Observation::Unreadable { detail },
+        }
+    }
+    seen
 }
 
 async fn successor_of(host: &HostLink, run: &Run) -> Result<Option<ContainerId>, String> {

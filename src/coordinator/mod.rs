@@ -7,13 +7,17 @@
 //! is revoked at its dispatcher, and what the journal says settles it or leaves it to observation.
 
 mod admit;
+mod ask;
 mod drive;
+mod explain;
 mod facts;
 mod follow;
 mod grace;
 mod hints;
+mod hold;
 mod look;
 mod narrate;
+mod operator;
 mod request;
 mod resolve;
 mod send;
@@ -29,11 +33,16 @@ use tokio::task::JoinHandle;
 
 use crate::consensus::Consensus;
 use crate::env::{Clock, Randomness};
-use crate::ledger::{Ledger, Proposer};
+use crate::ledger::{
+    Command, Hold, HoldScope, Ledger, LiftHold, LimitsChange, Outcome, Proposer, Run, StartDecision,
+};
 use crate::model::{ClusterTime, ContainerId, Holes, HostName, LogIndex, Term};
 
-pub use request::{Answer, RecoveryRequest, RequestError};
-pub use shared::HostLink;
+pub use request::{
+    Answer, ApproveRequest, Checked, Explanation, HoldRequest, Placed, RecoveryRequest, RequestError,
+    ResolveRequest,
+};
+pub use shared::{HostLink, NamedLimits};
 
 /// How many hints a slow listener may miss nothing of. One that missed some looks at its container anyway.
 const HINTS: usize = 256;
@@ -52,6 +61,8 @@ pub struct Parts {
     pub randomness: Arc<dyn Randomness>,
     /// The container that this process runs in, if it does.
     pub own_container: Option<ContainerId>,
+    /// Limits that this node was started with.
+    pub named_limits: NamedLimits,
     /// The guards that a test took out.
     pub holes: Holes,
 }
@@ -93,6 +104,7 @@ impl Coordinator {
             clock: parts.clock,
             randomness: parts.randomness,
             own_container: parts.own_container,
+            named_limits: parts.named_limits,
             holes: parts.holes,
             pledges: shared::Pledges::default(),
             hints: broadcast::Sender::new(HINTS),
@@ -124,9 +136,104 @@ impl Coordinator {
     ///
     /// [`RequestError`]; a refusal by the rules of admission is an answer instead.
     pub async fn request(&self, request: RecoveryRequest) -> Result<Answer, RequestError> {
+        self.in_a_task(move |shared, term| async move { admit::decide(&shared, term, request).await }).await
+    }
+
+    /// Explains what a request would meet now. Nothing is committed.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`]
+    pub async fn explain(&self, request: RecoveryRequest) -> Result<Explanation, RequestError> {
+        explain::explain(&self.shared, self.admitting_term()?, request).await
+    }
+
+    /// Ends an open run by an operator's word, unless its dispatcher's word settles it. True if it had been
+    /// resolved so before.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`]
+    pub async fn resolve_run(&self, request: ResolveRequest) -> Result<(Run, bool), RequestError> {
+        self.in_a_task(move |shared, term| async move { operator::resolve_run(&shared, term, request).await })
+            .await
+    }
+
+    /// Decides about a start of what a restart left down.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`]; a refusal is an answer instead.
+    pub async fn approve_start(&self, request: ApproveRequest) -> Result<(Run, StartDecision), RequestError> {
+        self.in_a_task(
+            move |shared, term| async move { operator::approve_start(&shared, term, request).await },
+        )
+        .await
+    }
+
+    /// Places a hold.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`]
+    pub async fn place_hold(&self, request: HoldRequest) -> Result<Placed, RequestError> {
+        self.in_a_task(move |shared, term| async move { hold::place_hold(&shared, term, request).await })
+            .await
+    }
+
+    /// Lifts holds; gives those that it lifted.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`]
+    pub async fn lift_hold(&self, which: LiftHold, by: String) -> Result<Vec<Hold>, RequestError> {
+        self.in_a_task(move |shared, term| async move {
+            let which = match which {
+                LiftHold::Scope(HoldScope::Target(spelling)) => {
+                    LiftHold::Scope(HoldScope::Target(hold::canonical(&shared, spelling).await?))
+                }
+                other => other,
+            };
+            match shared.ask(term, Command::LiftHold(which)).await? {
+                Outcome::Lifted(lifted) => {
+                    for hold in &lifted {
+                        tracing::info!(hold = %hold.id, scope = %hold.scope, %by, "a hold was lifted");
+                    }
+                    Ok(lifted)
+                }
+                other => Err(ask::unexpected(other)),
+            }
+        })
+        .await
+    }
+
+    /// Changes limits.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`]
+    pub async fn change_limits(&self, change: LimitsChange) -> Result<(), RequestError> {
+        self.in_a_task(move |shared, term| async move {
+            match shared.ask(term, Command::ChangeLimits(change)).await? {
+                Outcome::Done => Ok(()),
+                other => Err(ask::unexpected(other)),
+            }
+        })
+        .await
+    }
+
+    /// Does what a client asks for to its end, even if the client goes away meanwhile.
+    async fn in_a_task<T, F>(
+        &self,
+        work: impl FnOnce(Arc<shared::Shared>, Term) -> F + Send + 'static,
+    ) -> Result<T, RequestError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, RequestError>> + Send,
+    {
         let term = self.admitting_term()?;
         let shared = Arc::clone(&self.shared);
-        tokio::spawn(async move { admit::decide(&shared, term, request).await })
+        tokio::spawn(async move { work(shared, term).await })
             .await
             .map_err(|error| RequestError::Unknown { detail: error.to_string() })?
     }

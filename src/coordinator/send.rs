@@ -1,81 +1,123 @@
-//! Sending: recheck, authority, dispatch (steps 4 to 6 of a restart).
+//! Sending: recheck, authority, holds, dispatch (steps 4 to 6 of a restart).
 
-use super::facts::{attest, open_run, record, tell_known, unreachable};
+use super::facts::{OrderOf, open_run};
+use super::look::look_aside;
 use super::shared::{AUTHORITY_MS, Deposed, HostLink, Shared};
-use crate::dispatch::{DispatchError, Order, Ticket};
+use crate::dispatch::{Action, DispatchError, Order, Ticket};
 use crate::env::failpoint;
 #[cfg(feature = "failpoints")]
 use crate::ledger::OpenInterlock;
-use crate::ledger::{Attestation, Interlock};
-use crate::model::{ClusterTime, NotWritten, NotWrittenCause, RunId, Term};
+use crate::model::{ClusterTime, NotWritten, NotWrittenCause, RunId, Target, Term};
 #[cfg(feature = "failpoints")]
 use crate::model::{Fence, LogIndex};
 
-/// Hands a run to its dispatcher, and commits what became of it.
+/// Hands a run's restart to its dispatcher, and commits what became of it.
 pub(super) async fn dispatch(shared: &Shared, term: Term, id: &RunId) -> Result<(), Deposed> {
     let Some((run, baseline, interlock)) = open_run(shared, id) else { return Ok(()) };
     failpoint::reach("coordinator-after-commit");
-    let refuse = |refusal: NotWritten| {
-        let proposer = shared.proposer.clone();
-        attest(shared, term, id, Attestation::NeverHandedOn { proposer, refusal })
-    };
-    let Some(host) = shared.host(run.target.host()) else {
-        let detail = "its host is not known to this node".to_owned();
-        return refuse(NotWritten { cause: NotWrittenCause::Unreachable, detail }).await;
-    };
-    // What is left until the exchange must have begun, so that it ends by the interlock's own deadline: the
-    // process may have slept since the commit.
-    let left_ms = send_by(&interlock).since_ms(shared.consensus.cluster_time());
+    let of = OrderOf::restart(&run, &baseline, &interlock);
     let order = Order {
-        run: id.clone(),
-        fence: interlock.fence.clone(),
+        run: of.id.clone(),
+        fence: of.fence.clone(),
         incarnation: baseline.incarnation.clone(),
-        grace: interlock.grace,
+        action: Action::Restart(interlock.grace),
         client_deadline_ms: interlock.client_deadline_ms,
-        dispatch_by_ms: interlock.dispatch_by_ms.min(left_ms),
+        dispatch_by_ms: interlock.dispatch_by_ms,
     };
-    let ticket = match recheck(shared, term, host, &order, send_by(&interlock)).await {
-        Ok(ticket) => ticket,
-        Err(refusal) => return refuse(refusal).await,
+    let sending = Sending {
+        send_by: ClusterTime(interlock.deadline.0.saturating_sub(interlock.client_deadline_ms)),
+        target: run.target,
+        name: baseline.name,
+        of,
+        order,
     };
-    tracing::info!(run = %id, target = %run.target, fence = %order.fence, "handing the restart to the dispatcher");
-    match host.dispatcher.dispatch(order, ticket).await {
-        Ok(dispatched) => record(shared, term, id, dispatched.exchange, dispatched.journal).await,
-        Err(DispatchError::ActedBefore { known, .. }) => tell_known(shared, term, id, *known).await,
-        Err(error @ DispatchError::Journal(_)) => {
-            attest(shared, term, id, unreachable(&interlock, &error.to_string())).await
-        }
-    }
+    sending.send(shared, term).await?;
+    look_aside(shared, term, id).await
 }
 
-/// Step 4, in this order: the container is looked at, which begins the ticket's time; then authority is
-/// confirmed by a round that began after that look. So a leader that sleeps in between holds a ticket that
-/// is older than its authority, never younger.
-async fn recheck(
+/// Hands an approved start to its dispatcher, and commits what became of it.
+pub(super) async fn dispatch_start(
     shared: &Shared,
     term: Term,
-    host: &HostLink,
-    order: &Order,
-    send_by: ClusterTime,
-) -> Result<Ticket, NotWritten> {
-    let ticket = host.dispatcher.mint_ticket(order).await?;
-    failpoint::reach("coordinator-after-recheck");
-    let lost = |detail: String| NotWritten { cause: NotWrittenCause::AuthorityLost, detail };
-    shared.consensus.confirm_authority(term, AUTHORITY_MS).await.map_err(|error| lost(error.to_string()))?;
-    if order.fence.term != term {
-        return Err(lost(format!("the interlock is of term {}, this node leads {term}", order.fence.term)));
-    }
-    let now = shared.consensus.cluster_time();
-    if now > send_by {
-        let detail = format!("it is {now} on the cluster clock; it was to be sent by {send_by}");
-        return Err(NotWritten { cause: NotWrittenCause::TicketExpired, detail });
-    }
-    Ok(ticket)
+    id: &RunId,
+    start: &RunId,
+) -> Result<(), Deposed> {
+    let Some((run, baseline, _)) = open_run(shared, id) else { return Ok(()) };
+    let Some(start) = run.start(start) else { return Ok(()) };
+    failpoint::reach("coordinator-after-approval");
+    let of = OrderOf::start(&run, &baseline, start);
+    let order = Order {
+        run: of.id.clone(),
+        fence: of.fence.clone(),
+        incarnation: baseline.incarnation.clone(),
+        action: Action::Start,
+        client_deadline_ms: start.client_deadline_ms,
+        dispatch_by_ms: start.dispatch_by_ms,
+    };
+    let send_by = ClusterTime(start.deadline.0.saturating_sub(start.client_deadline_ms));
+    let sending = Sending { send_by, target: run.target.clone(), name: baseline.name, of, order };
+    sending.send(shared, term).await
 }
 
-/// When an exchange must begin at the latest, to end by the interlock's deadline.
-fn send_by(interlock: &Interlock) -> ClusterTime {
-    ClusterTime(interlock.deadline.0.saturating_sub(interlock.client_deadline_ms))
+/// An order that is about to be handed on.
+struct Sending {
+    of: OrderOf,
+    order: Order,
+    /// When its exchange must begin at the latest, to end by its own deadline on the cluster clock.
+    send_by: ClusterTime,
+    target: Target,
+    name: String,
+}
+
+impl Sending {
+    async fn send(mut self, shared: &Shared, term: Term) -> Result<(), Deposed> {
+        let Some(host) = shared.host(self.target.host()) else {
+            let detail = "its host is not known to this node".to_owned();
+            let refusal = NotWritten { cause: NotWrittenCause::Unreachable, detail };
+            return self.of.refuse(shared, term, refusal).await;
+        };
+        // What is left until the exchange must have begun: the process may have slept since the commit.
+        let left_ms = self.send_by.since_ms(shared.consensus.cluster_time());
+        self.order.dispatch_by_ms = self.order.dispatch_by_ms.min(left_ms);
+        let ticket = match self.recheck(shared, term, host).await {
+            Ok(ticket) => ticket,
+            Err(refusal) => return self.of.refuse(shared, term, refusal).await,
+        };
+        let Self { of, order, target, .. } = self;
+        tracing::info!(run = %of.run, %target, fence = %order.fence, "handing an order to the dispatcher");
+        match host.dispatcher.dispatch(order, ticket).await {
+            Ok(dispatched) => of.record(shared, term, dispatched.exchange, dispatched.journal).await,
+            Err(DispatchError::ActedBefore { known, .. }) => of.tell_known(shared, term, *known).await,
+            Err(error @ DispatchError::Journal(_)) => {
+                of.attest(shared, term, of.unreachable(&error.to_string())).await
+            }
+        }
+    }
+
+    /// Step 4, in this order: the container is looked at, which begins the ticket's time; then authority is
+    /// confirmed by a round that began after that look; then the holds that are applied by then. So a leader
+    /// that sleeps in between holds a ticket that is older than its authority, never younger.
+    async fn recheck(&self, shared: &Shared, term: Term, host: &HostLink) -> Result<Ticket, NotWritten> {
+        let ticket = host.dispatcher.mint_ticket(&self.order).await?;
+        failpoint::reach("coordinator-after-recheck");
+        let lost = |detail: String| NotWritten { cause: NotWrittenCause::AuthorityLost, detail };
+        let confirmed = shared.consensus.confirm_authority(term, AUTHORITY_MS).await;
+        confirmed.map_err(|error| lost(error.to_string()))?;
+        let fence = &self.order.fence;
+        if fence.term != term {
+            return Err(lost(format!("the interlock is of term {}, this node leads {term}", fence.term)));
+        }
+        let now = shared.consensus.cluster_time();
+        if now > self.send_by {
+            let detail = format!("it is {now} on the cluster clock; it was to be sent by {}", self.send_by);
+            return Err(NotWritten { cause: NotWrittenCause::TicketExpired, detail });
+        }
+        let held = shared.consensus.read(|ledger| ledger.held(&self.target, &self.name, now));
+        match held.into_iter().next() {
+            None => Ok(ticket),
+            Some(reason) => Err(NotWritten { cause: NotWrittenCause::Held, detail: reason.detail }),
+        }
+    }
 }
 
 /// The hole of invariant 1: sends for a proposal that nobody has committed, under a fence that is made up.
@@ -90,7 +132,7 @@ pub(super) async fn send_uncommitted(shared: &Shared, proposal: &OpenInterlock) 
             index: LogIndex(shared.consensus.applied().borrow().0 + 1),
         },
         incarnation: proposal.baseline.incarnation.clone(),
-        grace: proposal.grace,
+        action: Action::Restart(proposal.grace),
         client_deadline_ms: proposal.grace.client_deadline_ms(20_000),
         dispatch_by_ms: 5_000,
     };

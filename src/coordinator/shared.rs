@@ -8,9 +8,9 @@ use tokio::sync::{broadcast, watch};
 
 use crate::consensus::{Consensus, ProposeError};
 use crate::dispatch::Dispatcher;
-use crate::env::{Clock, Randomness};
-use crate::ledger::{Command, Guard, Outcome, Proposer, Run};
-use crate::model::{ContainerId, Holes, HostName, RunId, Term};
+use crate::env::{Clock, Randomness, failpoint};
+use crate::ledger::{Command, Guard, Limits, LimitsChange, Outcome, Proposer, Run};
+use crate::model::{ContainerId, Hole, Holes, HostName, RunId, Term};
 
 /// The longest that a proposal is waited for before its fate counts as unknown.
 const PROPOSE_MS: u64 = 5_000;
@@ -37,6 +37,7 @@ pub(super) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) randomness: Arc<dyn Randomness>,
     pub(super) own_container: Option<ContainerId>,
+    pub(super) named_limits: NamedLimits,
     pub(super) holes: Holes,
     pub(super) pledges: Pledges,
     /// Containers of which an engine told something.
@@ -45,6 +46,29 @@ pub(super) struct Shared {
     pub(super) admitting: watch::Sender<Option<Term>>,
     /// False from a proposal whose fate is unknown until one is committed: a disk may hang.
     pub(super) commits: watch::Sender<bool>,
+}
+
+/// Limits that a node's command line names; what it does not name stays as it is in force.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NamedLimits {
+    /// The longest grace.
+    pub grace_max_s: Option<u32>,
+    /// The margin of the client deadline.
+    pub margin_ms: Option<u64>,
+}
+
+impl NamedLimits {
+    /// What is to be changed of the limits in force. The default grace never stays above the longest one.
+    #[must_use]
+    pub fn over(self, in_force: &Limits) -> LimitsChange {
+        let news = |wanted: Option<u32>, known: u32| wanted.filter(|wanted| *wanted != known);
+        LimitsChange {
+            grace_max_s: news(self.grace_max_s, in_force.grace_max_s),
+            grace_default_s: self.grace_max_s.filter(|most| *most < in_force.grace_default_s),
+            margin_ms: self.margin_ms.filter(|wanted| *wanted != in_force.margin_ms),
+            ..LimitsChange::default()
+        }
+    }
 }
 
 /// Leadership of the term is gone: whoever leads next goes on from the ledger and the journals.
@@ -72,7 +96,14 @@ impl Shared {
     /// idempotent, so an unknown fate is simply proposed again.
     pub(super) async fn commit(&self, term: Term, fact: Command) -> Result<Outcome, Deposed> {
         loop {
-            match self.propose(term, fact.clone()).await {
+            let evidence =
+                matches!(fact, Command::RecordExchange(_) | Command::Attest(_) | Command::Observe(_));
+            let proposed = if evidence && failpoint::loses("coordinator-commit-evidence") {
+                Err(ProposeError::Unknown { term, detail: "the failpoint lost it".to_owned() })
+            } else {
+                self.propose(term, fact.clone()).await
+            };
+            match proposed {
                 Ok(outcome) => {
                     if let Outcome::Rejected(why) = &outcome {
                         tracing::warn!(%term, %why, "the ledger did not accept a fact");
@@ -85,6 +116,10 @@ impl Shared {
                 Err(error @ ProposeError::Unstorable { .. }) => {
                     tracing::error!(%error, "a fact cannot be stored; its run stays as it is");
                     return Ok(Outcome::Recorded { changed: false });
+                }
+                // The hole takes a fact for committed that may not be.
+                Err(ProposeError::Unknown { .. }) if self.holes.open(Hole::FailedSettlementSettles) => {
+                    return Ok(Outcome::Recorded { changed: true });
                 }
                 Err(ProposeError::Unknown { detail, .. }) => {
                     tracing::warn!(%term, %detail, "a fact's proposal had no answer; it is proposed again");

@@ -18,7 +18,7 @@ use super::hints;
 use super::shared::Shared;
 use super::take_over::{give_up_reading, take_over};
 use crate::env::failpoint;
-use crate::ledger::{Command, Ledger};
+use crate::ledger::{Command, Ledger, LimitsChange, RULES_LEVEL};
 use crate::model::{Hole, RunId, Term};
 
 /// How often the cluster clock moves on while anything timed is pending.
@@ -67,6 +67,11 @@ async fn reign(shared: &Arc<Shared>, term: Term, drivers: &mut JoinSet<()>) {
     for run in &driven {
         drivers.spawn(drive::follow(Arc::clone(shared), term, run.clone()));
     }
+    // The replay asked about each of them.
+    let mut starts: BTreeSet<RunId> = unended_starts(shared).into_iter().map(|start| start.order).collect();
+    if !put_rules_in_force(shared, term).await {
+        return;
+    }
     shared.admitting.send_replace(Some(term));
     tracing::info!(%term, open_runs = driven.len(), "replay is done: this node admits requests");
 
@@ -84,6 +89,16 @@ async fn reign(shared: &Arc<Shared>, term: Term, drivers: &mut JoinSet<()>) {
                 drivers.spawn(drive::take_over_and_follow(Arc::clone(shared), term, run));
             }
         }
+        for Unended { run, start, order } in unended_starts(shared) {
+            if !starts.insert(order.clone()) {
+                continue;
+            }
+            if shared.pledges.take(&order, term) {
+                drivers.spawn(drive::send_start(Arc::clone(shared), term, run, start));
+            } else {
+                drivers.spawn(drive::give_up_start(Arc::clone(shared), term, run, start));
+            }
+        }
         while drivers.try_join_next().is_some() {}
         tokio::select! {
             changed = applied.changed() => if changed.is_err() { return },
@@ -99,10 +114,11 @@ async fn reign(shared: &Arc<Shared>, term: Term, drivers: &mut JoinSet<()>) {
 /// one overall limit; what is unread by then counts as unreadable. Gives the runs that need a driver.
 async fn replay(shared: &Arc<Shared>, term: Term) -> BTreeSet<RunId> {
     failpoint::reach("coordinator-before-replay");
-    let (open, verifying, limit_ms) = shared.consensus.read(|ledger| {
+    let (open, settled, limit_ms) = shared.consensus.read(|ledger| {
         let open: Vec<RunId> = ledger.open_runs().map(|run| run.id.clone()).collect();
-        let verifying: Vec<RunId> = ledger.verifying_runs().map(|run| run.id.clone()).collect();
-        (open, verifying, ledger.limits().replay_ms)
+        let settled = ledger.verifying_runs().chain(ledger.quarantined_runs());
+        let settled: Vec<RunId> = settled.map(|run| run.id.clone()).collect();
+        (open, settled, ledger.limits().replay_ms)
     });
     let limit = Duration::from_millis(limit_ms);
     let readings = open.iter().map(|run| async move {
@@ -119,7 +135,42 @@ async fn replay(shared: &Arc<Shared>, term: Term) -> BTreeSet<RunId> {
             tracing::info!(%run, "{deposed}: the next leader replays it");
         }
     }
-    open.into_iter().chain(verifying).collect()
+    open.into_iter().chain(settled).collect()
+}
+
+/// An approved start of which nobody knows yet how it ended.
+struct Unended {
+    run: RunId,
+    start: RunId,
+    order: RunId,
+}
+
+fn unended_starts(shared: &Shared) -> Vec<Unended> {
+    shared.consensus.read(|ledger| {
+        let starts = ledger.open_runs().flat_map(|run| run.starts.iter().map(move |start| (run, start)));
+        let unended = starts.filter(|(_, start)| !start.has_ended() && start.exchange.is_none());
+        unended
+            .map(|(run, start)| Unended {
+                run: run.id.clone(),
+                start: start.id.clone(),
+                order: start.order.clone(),
+            })
+            .collect()
+    })
+}
+
+/// Lets this build's rules be in force, and the limits that this node was started with. Only the one voter of a
+/// cluster of one knows by itself that every member supports them. False if leadership is gone.
+async fn put_rules_in_force(shared: &Shared, term: Term) -> bool {
+    let level = shared.consensus.read(Ledger::rules_level);
+    if level < RULES_LEVEL
+        && shared.commit(term, Command::RaiseRulesLevel { level: RULES_LEVEL }).await.is_err()
+    {
+        return false;
+    }
+    let in_force = shared.consensus.read(|ledger| ledger.limits().clone());
+    let wanted = shared.named_limits.over(&in_force);
+    wanted == LimitsChange::default() || shared.commit(term, Command::ChangeLimits(wanted)).await.is_ok()
 }
 
 fn undriven(shared: &Shared, driven: &BTreeSet<RunId>) -> Vec<RunId> {
@@ -133,5 +184,10 @@ async fn tick(shared: Arc<Shared>, term: Term) {
     let wanted = shared.consensus.read(Ledger::has_timed_work) || !*shared.commits.borrow();
     if wanted && let Err(error) = shared.propose(term, Command::Tick).await {
         tracing::warn!(%error, "the cluster clock did not move on");
+    }
+    if shared.consensus.read(Ledger::has_something_to_prune)
+        && let Err(error) = shared.propose(term, Command::Prune).await
+    {
+        tracing::warn!(%error, "what has ended could not be forgotten");
     }
 }

@@ -8,13 +8,13 @@ use tokio::sync::watch;
 
 use super::guard::OrderPermit;
 use super::journal::{Journal, JournalError};
-use super::order::Order;
+use super::order::{Action, Order};
 use super::ticket::Ticket;
 use crate::docker::{Engine, NeverWritten, Sealed};
 use crate::env::{Clock, failpoint};
 use crate::model::{
-    ContainerId, ContainerState, Exchange, Fence, JournalPosition, JournalWord, NotWritten, NotWrittenCause,
-    Observation, RunId, Term,
+    ContainerId, Exchange, Fence, JournalPosition, JournalWord, NotWritten, NotWrittenCause, Observation,
+    RunId, Term,
 };
 
 /// What became of an order.
@@ -103,7 +103,8 @@ impl Dispatcher {
         self.0.journal.position()
     }
 
-    /// Looks at the container once more; a ticket if it is still the life that the order names, and runs.
+    /// Looks at the container once more; a ticket if it is still the life that the order names, and
+    /// runs, or for a start has exited.
     ///
     /// # Errors
     ///
@@ -115,7 +116,7 @@ impl Dispatcher {
         Ok(ticket)
     }
 
-    /// Sends the order's one restart request, if everything still allows it, and waits for how it ends.
+    /// Sends the order's one request, if everything still allows it, and waits for how it ends.
     ///
     /// Every answer is in the journal before it is given. An order that comes twice is sent once.
     ///
@@ -198,10 +199,13 @@ impl Dispatcher {
             clock: Arc::clone(clock),
         });
         let deadline = Duration::from_millis(order.client_deadline_ms);
-        Ok(connection.restart(container_id, order.grace, deadline, permit).await)
+        Ok(match order.action {
+            Action::Restart(grace) => connection.restart(container_id, grace, deadline, permit).await,
+            Action::Start => connection.start(container_id, deadline, permit).await,
+        })
     }
 
-    /// The container must still be the life that the order names, and run.
+    /// The container must still be the life that the order names, and in the state that its action wants.
     async fn compare(&self, order: &Order) -> Result<(), NotWritten> {
         let expected = &order.incarnation;
         let changed = |detail| NotWritten { cause: NotWrittenCause::IncarnationChanged, detail };
@@ -220,7 +224,7 @@ impl Dispatcher {
         if seen.started_at.instant() != Some(expected.started_at) {
             return Err(changed("the container was started again meanwhile".to_owned()));
         }
-        if seen.state != ContainerState::Running {
+        if seen.state != order.action.wants() {
             return Err(changed(format!("the container is {:?}", seen.state)));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The dispatcher: the one process that may write a run's restart request, and the only one that can say
+//! The dispatcher: the one process that may write a run's restart or start request, and the only one that can say
 //! whether it did.
 //!
 //! - [`Journal`] is its durable record. An *intent* is on disk before the first byte (invariant 2), and the
@@ -22,5 +22,5 @@ mod tests;
 
 pub use dispatcher::{DispatchError, Dispatched, Dispatcher, Known};
 pub use journal::{Journal, JournalError};
-pub use order::Order;
+pub use order::{Action, Order};
 pub use ticket::Ticket;

@@ -80,7 +80,7 @@ impl World {
                 container_id: id,
                 started_at: seen.started_at.instant().unwrap(),
             },
-            grace: Grace { seconds: 1, source: GraceSource::Request },
+            action: Action::Restart(Grace { seconds: 1, source: GraceSource::Request }),
             client_deadline_ms: 16_000,
             dispatch_by_ms: 5_000,
         }
@@ -94,6 +94,11 @@ impl World {
     fn posts(&self) -> usize {
         let id = self.engine.container_id("web").unwrap();
         self.engine.log().posts(&id).len()
+    }
+
+    fn starts(&self) -> usize {
+        let id = self.engine.container_id("web").unwrap();
+        self.engine.log().history().requests(&id, sim::Endpoint::Start).len()
     }
 
     async fn end(self) {
@@ -227,6 +232,83 @@ async fn an_engine_that_refuses_connections_proves_nothing_sent_and_closes_the_o
     world.engine.listen(sim::ListenMode::Open).await;
     let late = world.dispatcher.dispatch(order, ticket).await;
     assert!(matches!(late, Err(DispatchError::ActedBefore { .. })), "{late:?}");
+    assert_eq!(world.posts(), 0);
+    world.end().await;
+}
+
+/// A container that exited, and the order to start it.
+async fn left_down(world: &World, n: u64, index: u64) -> Order {
+    world.engine.act(Some("web"), sim::Action::Exit { code: 137 }).unwrap();
+    Order { action: Action::Start, ..world.order(n, 1, index).await }
+}
+
+#[tokio::test]
+async fn a_start_of_a_container_that_was_left_down_is_sent_once() {
+    let world = World::new().await;
+    let order = left_down(&world, 1, 10).await;
+    let ticket = world.dispatcher.mint_ticket(&order).await.unwrap();
+    let first = world.dispatcher.dispatch(order.clone(), ticket.clone()).await.unwrap();
+    let Exchange::Written { reply: Reply::Complete { status: 204, .. }, .. } = &first.exchange else {
+        panic!("{first:?}")
+    };
+    let id = order.incarnation.container_id.as_str();
+    assert_eq!(world.engine.log().history().starts(id), 1);
+    let again = world.dispatcher.dispatch(order.clone(), ticket).await;
+    assert!(matches!(again, Err(DispatchError::ActedBefore { .. })), "{again:?}");
+    assert_eq!((world.starts(), world.posts()), (1, 0), "one order, one POST, and it is a start");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_start_of_a_container_that_runs_is_refused_before_the_intent() {
+    let world = World::new().await;
+    let order = Order { action: Action::Start, ..world.order(1, 1, 10).await };
+    let refused = world.dispatcher.mint_ticket(&order).await.unwrap_err();
+    assert_eq!(refused.cause, NotWrittenCause::IncarnationChanged, "{refused:?}");
+    assert_eq!(world.dispatcher.known(&order.run), None, "nothing is in the journal");
+    assert_eq!(world.starts(), 0);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_container_that_was_started_after_its_ticket_is_not_started_again() {
+    let world = World::new().await;
+    let order = left_down(&world, 1, 10).await;
+    let ticket = world.dispatcher.mint_ticket(&order).await.unwrap();
+    world.engine.act(Some("web"), sim::Action::SetStatus { status: sim::Status::Running }).unwrap();
+    let answered = world.dispatcher.dispatch(order.clone(), ticket).await.unwrap();
+    assert_eq!(refused_for(&answered.exchange), NotWrittenCause::IncarnationChanged);
+    assert_eq!(world.dispatcher.known(&order.run).unwrap().word, JournalWord::NotSent);
+    assert_eq!(world.starts(), 0);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_start_below_its_restart_or_revoked_is_answered_not_sent() {
+    let world = World::new().await;
+    let restart = world.order(1, 1, 10).await;
+    assert!(world.send(&restart).await.was_written());
+    let below = left_down(&world, 2, 9).await;
+    assert_eq!(refused_for(&world.send(&below).await), NotWrittenCause::Fenced);
+    let above =
+        Order { run: run_id(3), fence: Fence { index: LogIndex(11), ..below.fence.clone() }, ..below };
+    let container_id = &above.incarnation.container_id;
+    let revoked = world.dispatcher.revoke(&above.run, &above.fence, container_id).await.unwrap();
+    assert_eq!(revoked.word, JournalWord::NoIntent);
+    assert_eq!(refused_for(&world.send(&above).await), NotWrittenCause::Revoked);
+    let next = Order { run: run_id(4), fence: Fence { index: LogIndex(12), ..above.fence.clone() }, ..above };
+    assert!(world.send(&next).await.was_written());
+    assert_eq!((world.posts(), world.starts()), (1, 1));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_restart_of_a_container_that_has_exited_is_refused() {
+    let world = World::new().await;
+    let order = world.order(1, 1, 10).await;
+    world.engine.act(Some("web"), sim::Action::Exit { code: 1 }).unwrap();
+    let refused = world.dispatcher.mint_ticket(&order).await.unwrap_err();
+    assert_eq!(refused.cause, NotWrittenCause::IncarnationChanged, "{refused:?}");
     assert_eq!(world.posts(), 0);
     world.end().await;
 }

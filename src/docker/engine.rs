@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use bollard::models::LocalNodeState;
+use bollard::models::{LocalNodeState, SystemInfo};
 
 use super::endpoint::Endpoint;
 use super::error::EngineError;
+use super::lenient::read_at_all;
 use super::session::{Look, Session, Wire};
 use super::time::parse_instant;
-use super::transport::carry;
 use super::version::ApiVersion;
 use crate::env::{OsSockets, Sockets};
 use crate::model::{EngineId, EngineInstant, Holes};
@@ -108,7 +108,7 @@ impl Engine {
     /// [`EngineError`]; one that is too old, or no engine at all, is told apart from one that is out of reach.
     pub async fn identify(&self) -> Result<EngineInfo, EngineError> {
         self.look("identifying the engine".to_owned(), self.0.limits.inspect_ms, |session| async move {
-            let info = session.docker.info().await.map_err(|error| session.failed(&error))?;
+            let info = ask_info(&session).await?;
             let swarm = info.swarm.and_then(|swarm| swarm.local_node_state);
             Ok(EngineInfo {
                 engine_id: engine_id(&session, info.id)?,
@@ -141,7 +141,7 @@ impl Engine {
         let whole = async {
             let (wire, connection) = Wire::open(self.sockets(), &self.0.endpoint, &look).await?;
             let asked = async { work(Session::agree(wire, look.of(&self.0.endpoint)).await?).await };
-            carry(&mut Some(connection), asked).await
+            look.over(&self.0.endpoint, &mut Some(connection), asked).await
         };
         look.within_limit(&self.0.endpoint, whole).await
     }
@@ -149,8 +149,12 @@ impl Engine {
 
 /// Asks for the engine id over the connection of a look.
 pub(super) async fn ask_engine_id(session: &Session) -> Result<EngineId, EngineError> {
-    let info = session.docker.info().await.map_err(|error| session.failed(&error))?;
+    let info = ask_info(session).await?;
     engine_id(session, info.id)
+}
+
+async fn ask_info(session: &Session) -> Result<SystemInfo, EngineError> {
+    read_at_all(session.docker.info().await).map_err(|error| session.failed(&error))
 }
 
 fn engine_id(session: &Session, id: Option<String>) -> Result<EngineId, EngineError> {

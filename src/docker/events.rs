@@ -20,7 +20,6 @@ use super::engine::Engine;
 use super::error::EngineError;
 use super::reply::harmless;
 use super::session::{Carried, Look, Session, Wire};
-use super::transport::carry;
 use crate::model::ContainerId;
 
 /// Something happened to a container; what, is only to be shown.
@@ -71,7 +70,7 @@ impl Engine {
                 }
                 Ok((session, response.into_body()))
             };
-            let (session, body) = carry(&mut connection, asked).await?;
+            let (session, body) = look.over(self.endpoint(), &mut connection, asked).await?;
             Ok(EventHints { connection, body, unread: BytesMut::new(), _session: session })
         };
         look.within_limit(self.endpoint(), agreed).await

@@ -1,4 +1,4 @@
-//! The write gate: the one place through which the bytes of a restart request pass.
+//! The write gate: the one place through which the bytes of a restart or start request pass.
 //!
 //! It lies under the HTTP library and above TLS, so it sees the request in plain text. It is *armed*,
 //! *writing* or *closed*:

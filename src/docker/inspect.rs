@@ -3,8 +3,8 @@
 //! The engine id and the container are read over one connection (DESIGN §2, *incarnation*): the socket may be
 //! replaced by another engine's between two connections, never within one.
 //!
-//! A word that the library does not know, for a state say, fails the whole look: the container is unreadable,
-//! which is uncertain, and never taken for something that it is not.
+//! A word that is not known, for a state say, is never taken for something that it is not; what dates the
+//! container's life is read all the same.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,7 @@ use bollard::models::{ContainerInspectResponse, HealthConfig};
 
 use super::engine::{Engine, ask_engine_id};
 use super::error::EngineError;
+use super::lenient::read_at_all;
 use super::reply::harmless;
 use super::session::Session;
 use super::time::parse_started_at;
@@ -60,7 +61,7 @@ impl Engine {
         let doing = format!("inspecting container {reference}");
         self.look(doing, self.limits().inspect_ms, |session| async move {
             let engine_id = ask_engine_id(&session).await?;
-            match session.docker.inspect_container(&reference, None).await {
+            match read_at_all(session.docker.inspect_container(&reference, None).await) {
                 Ok(shown) => inspection(shown, &session, engine_id),
                 Err(error) => Err(match session.failed(&error) {
                     EngineError::Status { status: 404, message, .. }

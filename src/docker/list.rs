@@ -8,6 +8,7 @@ use bollard::query_parameters::{ListContainersOptions, ListContainersOptionsBuil
 use super::engine::Engine;
 use super::error::EngineError;
 use super::inspect::container_state;
+use super::lenient::read_at_all;
 use crate::model::{ContainerId, ContainerState, InvalidId};
 
 /// Which containers to list. The default lists all of them, running or not.
@@ -43,7 +44,7 @@ impl Engine {
     pub async fn list(&self, filter: &ListFilter) -> Result<Vec<ContainerSummary>, EngineError> {
         let options = filter.options();
         self.look("listing containers".to_owned(), self.limits().list_ms, |session| async move {
-            let listed = session.docker.list_containers(Some(options)).await;
+            let listed = read_at_all(session.docker.list_containers(Some(options)).await);
             let listed = listed.map_err(|error| session.failed(&error))?.into_iter().map(summary);
             listed.collect::<Result<_, _>>().map_err(|error| session.unreadable(error.to_string()))
         })

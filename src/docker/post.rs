@@ -1,8 +1,9 @@
-//! The one restart request: one fresh connection, at most one head on it, one deadline over all of it.
+//! The one request that changes something, a restart or a start: one fresh connection, at most one head on it, one deadline over all of it.
 //!
 //! The whole exchange, the connection included, is one future. Nothing of it is spawned, pooled, reused or
 //! tried again (invariant 2): whoever drops the future drops the socket, and a lost answer stays lost.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use super::engine::Engine;
 use super::gate::{Armed, Keeper, NeverWritten, Permit, Seal};
 use super::reply::{engine_proof, message_of, with_causes};
+use super::tls::{refusal, refused};
 use super::transport::{carry, connect};
 use crate::env::Stream;
 use crate::model::{
@@ -38,6 +40,8 @@ pub struct Connection {
     wire: Wire,
     /// As in `unix:///var/run/docker.sock`.
     peer: String,
+    /// What the request names as its host.
+    host: String,
     /// Before the connection was begun.
     begun_at: Instant,
     holes: Holes,
@@ -45,7 +49,7 @@ pub struct Connection {
 
 /// How one request ended, as far as this process can know.
 #[derive(Debug)]
-#[must_use = "what became of a restart request must be recorded"]
+#[must_use = "what became of a request must be recorded"]
 pub enum Sealed {
     /// The gate was closed before the first write call.
     NeverWritten(NeverWritten),
@@ -79,7 +83,7 @@ impl Engine {
     /// # Errors
     ///
     /// The proof that nothing was written, as there is no connection: no socket, refused, no permission, a
-    /// full backlog, the limit. The cause is always [`NotWrittenCause::Unreachable`].
+    /// full backlog, a name that does not resolve, a TLS handshake that failed, the limit. The cause is always [`NotWrittenCause::Unreachable`].
     pub async fn connect(&self) -> Result<Connection, NeverWritten> {
         let begun_at = Instant::now();
         let stream = Armed::over(connect(self.sockets(), self.endpoint(), self.limits().connect_ms).await)?;
@@ -87,6 +91,7 @@ impl Engine {
             stream,
             wire: self.endpoint().wire(),
             peer: self.endpoint().to_string(),
+            host: self.endpoint().http_host(),
             begun_at,
             holes: self.holes(),
         })
@@ -124,8 +129,14 @@ impl Connection {
         self.post(&path, client_deadline, permit).await
     }
 
+    /// Sends `POST /containers/{id}/start`, by the same way as a restart. An engine answers 204, or 304 if the
+    /// container already runs; a 304 has no body, and is a whole reply with its head.
+    pub async fn start(self, id: &ContainerId, client_deadline: Duration, permit: Arc<dyn Permit>) -> Sealed {
+        self.post(&format!("/containers/{id}/start"), client_deadline, permit).await
+    }
+
     async fn post(self, path: &str, client_deadline: Duration, permit: Arc<dyn Permit>) -> Sealed {
-        let Self { stream, wire, peer, begun_at, holes } = self;
+        let Self { stream, wire, peer, host, begun_at, holes } = self;
         let (gate, keeper) = stream.guarded_by(permit);
         let deadline = Deadline {
             // The hole counts the time to connect against the work.
@@ -134,7 +145,8 @@ impl Connection {
             length: client_deadline,
             keeper: &keeper,
         };
-        let ended = exchange(gate, path, &deadline).await;
+        let request = post_request(&host, path);
+        let ended = exchange(gate, request, &deadline).await;
         let doing = format!("asking {peer} to POST {path}");
         let not_written = || NotWritten {
             cause: NotWrittenCause::Unreachable,
@@ -184,12 +196,16 @@ impl Deadline<'_> {
 }
 
 /// Sends the request and reads the reply, in this task, until the deadline.
-async fn exchange<S>(gate: S, path: &str, deadline: &Deadline<'_>) -> Result<Reply, LostReply>
+async fn exchange<S>(
+    gate: S,
+    request: Result<Request<Empty<Bytes>>, http::Error>,
+    deadline: &Deadline<'_>,
+) -> Result<Reply, LostReply>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
     let lost = |status, detail| LostReply { status, timed_out: false, detail };
-    let request = post_request(path).map_err(|error| lost(None, error.to_string()))?;
+    let request = request.map_err(|error| lost(None, error.to_string()))?;
     // This handshake only sets up memory; HTTP/1.1 has no bytes for it.
     let (mut sender, connection) = http1::handshake(TokioIo::new(gate))
         .await
@@ -200,16 +216,17 @@ where
         tokio::select! {
             biased;
             reply = async {
-                let response = sender.send_request(request).await.map_err(|error| with_causes(&error))?;
+                let response = sender.send_request(request).await.map_err(|error| why_lost(&error))?;
                 status = Some(response.status().as_u16());
                 read_whole(response).await
             } => Ok(reply),
             () = deadline.passed() => Err(deadline.length),
         }
     };
-    match carry(&mut Some(connection), work).await {
+    let (worked, ended) = carry(&mut Some(connection), work).await;
+    match worked {
         Ok(Ok(reply)) => Ok(reply),
-        Ok(Err(detail)) => Err(lost(status, detail)),
+        Ok(Err(detail)) => Err(lost(status, refused(&ended).map_or(detail, |why| format!("TLS: {why}")))),
         Err(length) => {
             let detail = format!("no whole reply within the client deadline of {} ms", length.as_millis());
             Err(LostReply { status, timed_out: true, detail })
@@ -225,13 +242,17 @@ async fn read_whole(response: Response<Incoming>) -> Result<Reply, String> {
     let body = Limited::new(response.into_body(), BODY_BYTES)
         .collect()
         .await
-        .map_err(|error| format!("its head said {status}, then: {}", with_causes(error.as_ref())))?;
+        .map_err(|error| format!("its head said {status}, then: {}", why_lost(error.as_ref())))?;
     Ok(Reply::Complete { status, proof, message: message_of(&body.to_bytes()) })
 }
 
-fn post_request(path: &str) -> Result<Request<Empty<Bytes>>, http::Error> {
+fn why_lost(error: &(dyn Error + 'static)) -> String {
+    refusal(error).map_or_else(|| with_causes(error), |why| format!("TLS: {why}"))
+}
+
+fn post_request(host: &str, path: &str) -> Result<Request<Empty<Bytes>>, http::Error> {
     Request::post(path)
-        .header(HOST, "localhost")
+        .header(HOST, host)
         .header(CONTENT_LENGTH, "0")
         .header(CONNECTION, "close")
         .body(Empty::new())

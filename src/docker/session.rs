@@ -20,7 +20,8 @@ use tokio::time::timeout;
 use super::endpoint::Endpoint;
 use super::error::EngineError;
 use super::reply::{API_VERSION, MESSAGE_BYTES, engine_proof, harmless, is_podman, with_causes};
-use super::transport::{Bounded, bounded, connect, is_too_long};
+use super::tls::{refusal, refused};
+use super::transport::{Bounded, bounded, carry, connect, is_too_long};
 use super::version::ApiVersion;
 use crate::env::Sockets;
 use crate::model::EngineProof;
@@ -55,6 +56,8 @@ pub(super) struct Session {
 /// What sends over the connection of a look.
 pub(super) struct Wire {
     sender: tokio::sync::Mutex<SendRequest<Empty<Bytes>>>,
+    /// What requests name as their host.
+    host: String,
     /// Set once it is agreed.
     version: OnceLock<ApiVersion>,
     /// Of the latest reply; empty until it came.
@@ -65,6 +68,23 @@ impl Look {
     /// What is done, and where.
     pub(super) fn of(&self, endpoint: &Endpoint) -> String {
         format!("{} at {endpoint}", self.doing)
+    }
+
+    /// What comes of asking over this connection, which is carried meanwhile.
+    pub(super) async fn over<T>(
+        &self,
+        endpoint: &Endpoint,
+        connection: &mut Option<Carried>,
+        asked: impl Future<Output = Result<T, EngineError>>,
+    ) -> Result<T, EngineError> {
+        let (asked, ended) = carry(connection, asked).await;
+        match (asked, refused(&ended)) {
+            // The handshake's last word, which TLS 1.3 lets come after it.
+            (Err(EngineError::Lost { .. }), Some(why)) => {
+                Err(EngineError::Unreachable { detail: format!("{}: TLS: {why}", self.of(endpoint)) })
+            }
+            (asked, _) => asked,
+        }
     }
 
     /// The outcome of `whole`, or that it took too long.
@@ -93,19 +113,18 @@ impl Wire {
             .await
             .map_err(|error| EngineError::Lost { doing: look.of(endpoint), detail: with_causes(&error) })?;
         let sender = tokio::sync::Mutex::new(sender);
-        Ok((Arc::new(Self { sender, version: OnceLock::new(), headers: Mutex::default() }), connection))
+        let (host, version, headers) = (endpoint.http_host(), OnceLock::new(), Mutex::default());
+        Ok((Arc::new(Self { sender, host, version, headers }), connection))
     }
 
     /// Sends `GET` in the agreed version, and waits for the head of the reply. Nothing else than `GET` goes
     /// out here, and never a body: a look changes nothing.
-    ///
-    /// The host is named because HTTP/1.1 demands one, and means nothing over a unix socket.
     pub(super) async fn get(&self, path_and_query: &str) -> Result<Response<Incoming>, LibraryError> {
         let path = match self.version.get() {
             Some(version) => format!("/v{version}{path_and_query}"),
             None => path_and_query.to_owned(),
         };
-        let request = Request::get(path).header(HOST, "localhost").body(Empty::new())?;
+        let request = Request::get(path).header(HOST, self.host.as_str()).body(Empty::new())?;
         let mut sender = self.sender.lock().await;
         self.keep(HeaderMap::new());
         sender.ready().await?;
@@ -180,9 +199,11 @@ impl Session {
                 status: *status_code,
                 message: harmless(message.trim(), MESSAGE_BYTES),
             },
-            LibraryError::HyperResponseError { err } if !is_too_long(err) => {
-                EngineError::Lost { doing: self.doing.clone(), detail: with_causes(error) }
-            }
+            LibraryError::HyperResponseError { err } if !is_too_long(err) => match refusal(err) {
+                // The handshake's last word, which TLS 1.3 lets come after it.
+                Some(why) => EngineError::Unreachable { detail: format!("{}: TLS: {why}", self.doing) },
+                None => EngineError::Lost { doing: self.doing.clone(), detail: with_causes(error) },
+            },
             _ => self.unreadable(with_causes(error)),
         }
     }

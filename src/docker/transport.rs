@@ -4,6 +4,7 @@ use std::error::Error;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -13,22 +14,61 @@ use tokio::time::timeout;
 use super::endpoint::Endpoint;
 use crate::env::{Sockets, Stream};
 
-/// Opens a fresh connection. The error is one line: what was tried, the operating system's own words, and a
-/// hint for the next step.
+/// Opens a fresh connection, within one limit for all of it: the look-up of a name, the connection, and the TLS
+/// handshake. The error is one line: what was tried, the system's own words, and a hint for the next step.
 pub(super) async fn connect(
     sockets: &dyn Sockets,
     endpoint: &Endpoint,
     limit_ms: u64,
 ) -> Result<Box<dyn Stream>, String> {
-    match timeout(Duration::from_millis(limit_ms), sockets.connect_unix(endpoint.socket())).await {
-        Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(format!("connecting to {endpoint}: {error}{}", hint(&error))),
-        Err(_) => Err(format!("connecting to {endpoint}: not connected within {limit_ms} ms")),
+    let connected = AtomicBool::new(false);
+    let whole = async {
+        let connecting = match endpoint {
+            Endpoint::Unix(socket) => sockets.connect_unix(socket.as_path()),
+            Endpoint::Tcp(at) | Endpoint::Tls(at, _) => sockets.connect_tcp(at.host(), at.port()),
+        };
+        let stream = connecting.await.map_err(|error| format!("{error}{}", hint(endpoint, &error)))?;
+        connected.store(true, Ordering::Relaxed);
+        match endpoint {
+            Endpoint::Unix(_) | Endpoint::Tcp(_) => Ok(stream),
+            Endpoint::Tls(_, peer) => {
+                peer.shake_hands(stream).await.map_err(|why| format!("TLS handshake: {why}"))
+            }
+        }
+    };
+    let ended = timeout(Duration::from_millis(limit_ms), whole).await.unwrap_or_else(|_| {
+        Err(if connected.load(Ordering::Relaxed) {
+            format!("TLS handshake: not ended within {limit_ms} ms; does an engine with TLS listen there?")
+        } else {
+            format!("not connected within {limit_ms} ms")
+        })
+    });
+    ended.map_err(|why| format!("connecting to {endpoint}: {why}"))
+}
+
+fn hint(endpoint: &Endpoint, error: &io::Error) -> &'static str {
+    match endpoint {
+        Endpoint::Unix(_) => unix_hint(error.kind()),
+        Endpoint::Tcp(_) | Endpoint::Tls(..) => tcp_hint(error.kind()),
     }
 }
 
-fn hint(error: &io::Error) -> &'static str {
-    match error.kind() {
+fn tcp_hint(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::ConnectionRefused => {
+            "; nothing listens on that port: is the engine running, and told to listen there (dockerd -H tcp://…)?"
+        }
+        io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            "; is that machine up, and does a firewall let this port through?"
+        }
+        io::ErrorKind::PermissionDenied => "; a firewall of this machine forbids it",
+        // The resolver's errors have no kind of their own.
+        _ => "; is the host's name right, and does it resolve here?",
+    }
+}
+
+fn unix_hint(kind: io::ErrorKind) -> &'static str {
+    match kind {
         io::ErrorKind::NotFound => "; is the engine installed and running, and is the path right?",
         io::ErrorKind::ConnectionRefused => {
             "; nothing listens on this socket: is the engine running? (A socket that was bind-mounted by itself \
@@ -47,26 +87,27 @@ fn hint(error: &io::Error) -> &'static str {
 /// the socket with it: no connection is ever left behind to be polled by another task.
 ///
 /// A connection that has ended is dropped at once: hyper lets those who wait for one go only then. What it
-/// had brought by then is still to be read; what it had not is an error for `work`.
-pub(super) async fn carry<C, W>(connection: &mut Option<C>, work: W) -> W::Output
+/// had brought by then is still to be read; what it had not is an error for `work`. How it ended is told beside,
+/// since that error may not say: whoever came too late only hears that it is closed.
+pub(super) async fn carry<C, W>(connection: &mut Option<C>, work: W) -> (W::Output, Option<C::Output>)
 where
     C: Future + Unpin,
     W: Future,
 {
     let mut work = pin!(work);
-    poll_fn(|cx| {
+    let mut ended = None;
+    let output = poll_fn(|cx| {
         loop {
             if let Poll::Ready(output) = work.as_mut().poll(cx) {
                 return Poll::Ready(output);
             }
             let Some(carried) = connection else { return Poll::Pending };
-            if Pin::new(carried).poll(cx).is_pending() {
-                return Poll::Pending;
-            }
+            ended = Some(ready!(Pin::new(carried).poll(cx)));
             *connection = None;
         }
     })
-    .await
+    .await;
+    (output, ended)
 }
 
 /// A stream from which so much is read and no more: then reading fails, as `FileTooLarge`.
@@ -119,7 +160,15 @@ mod tests {
             (io::ErrorKind::PermissionDenied, "group"),
             (io::ErrorKind::WouldBlock, "backlog is full"),
         ] {
-            assert!(hint(&kind.into()).contains(next), "{kind:?}");
+            assert!(unix_hint(kind).contains(next), "{kind:?}");
+        }
+        for (kind, next) in [
+            (io::ErrorKind::ConnectionRefused, "-H tcp://"),
+            (io::ErrorKind::TimedOut, "firewall"),
+            (io::ErrorKind::HostUnreachable, "is that machine up"),
+            (io::ErrorKind::Other, "does it resolve"),
+        ] {
+            assert!(tcp_hint(kind).contains(next), "{kind:?}");
         }
     }
 
@@ -131,6 +180,7 @@ mod tests {
             let _kept = &waits;
             Poll::Ready(())
         });
-        assert!(carry(&mut Some(connection), waited).await.is_err());
+        let (waited, ended) = carry(&mut Some(connection), waited).await;
+        assert!(waited.is_err() && ended.is_some(), "{waited:?}, {ended:?}");
     }
 }

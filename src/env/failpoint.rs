@@ -6,6 +6,7 @@
 //! * `return(kill)` ends the process at once by SIGKILL: no destructor runs and nothing is flushed, as if
 //!   the machine had lost the process at exactly this step;
 //! * `return(hold PATH)` creates `PATH.reached` (its ending replaced), and waits there until `PATH` exists;
+//! * `return(lose)`, at points that ask [`loses`], loses what was about to be done;
 //! * `pause`, `sleep(ms)`, `panic`, `print`, `delay(ms)` and `yield` do what the `fail` crate says.
 
 /// Passes the point `name`.
@@ -26,6 +27,27 @@ pub fn reach(name: &'static str) {
 #[cfg(not(feature = "failpoints"))]
 #[inline(always)]
 pub fn reach(_name: &'static str) {}
+
+/// Passes the point `name`; true if what follows is to be lost.
+#[cfg(feature = "failpoints")]
+pub fn loses(name: &'static str) -> bool {
+    fail::fail_point!(name, |action| match action.as_deref() {
+        Some("lose") => true,
+        Some(action) if action.starts_with("hold ") => {
+            hold(name, action["hold ".len()..].as_ref());
+            false
+        }
+        other => panic!("failpoint {name} does not know return({other:?}): write return(lose)"),
+    });
+    false
+}
+
+/// Passes the point `name`: nothing is lost, without the feature `failpoints`.
+#[cfg(not(feature = "failpoints"))]
+#[inline(always)]
+pub fn loses(_name: &'static str) -> bool {
+    false
+}
 
 #[cfg(feature = "failpoints")]
 fn kill_self(name: &str) {

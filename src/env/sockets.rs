@@ -6,7 +6,7 @@ use std::path::Path;
 use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::UnixStream;
+use tokio::net::{TcpStream, UnixStream};
 
 /// One connection, both ways.
 pub trait Stream: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
@@ -16,10 +16,13 @@ impl<S: AsyncRead + AsyncWrite + Debug + Send + Unpin> Stream for S {}
 /// A connection that is being made.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send + 'a>>;
 
-/// A way to connect.
+/// A way to connect. Each waits as long as the system does: limits are the caller's.
 pub trait Sockets: Debug + Send + Sync {
-    /// Connects to a unix socket. It waits as long as the system does: limits are the caller's.
+    /// Connects to a unix socket.
     fn connect_unix<'a>(&'a self, path: &'a Path) -> Connecting<'a>;
+
+    /// Connects to a TCP port; `host` is a name, which is looked up first, or an address without brackets.
+    fn connect_tcp<'a>(&'a self, host: &'a str, port: u16) -> Connecting<'a>;
 }
 
 /// The machine's own sockets.
@@ -30,6 +33,15 @@ impl Sockets for OsSockets {
     fn connect_unix<'a>(&'a self, path: &'a Path) -> Connecting<'a> {
         Box::pin(async move {
             let stream = UnixStream::connect(path).await?;
+            Ok(Box::new(stream) as Box<dyn Stream>)
+        })
+    }
+
+    fn connect_tcp<'a>(&'a self, host: &'a str, port: u16) -> Connecting<'a> {
+        Box::pin(async move {
+            let stream = TcpStream::connect((host, port)).await?;
+            // A request is one small write that nothing follows: it must not wait for more.
+            stream.set_nodelay(true)?;
             Ok(Box::new(stream) as Box<dyn Stream>)
         })
     }

@@ -1,35 +1,116 @@
 //! Admission: whether a request opens an interlock, attaches to an open one, or is refused (invariant 3).
 
-use super::apply::{Entry, Ledger};
+use super::apply::{Entry, EntryPosition, Ledger};
 use super::attempts::attempt_keys;
-use super::command::{Baseline, Expectation, OpenInterlock, RefuseRequest, Request};
+use super::checks::{Check, attaches};
+use super::command::{OpenInterlock, RefuseRequest};
 use super::outcome::{Decision, DecisionKind, Outcome, Rejection};
 use super::reason::{Reason, ReasonCode};
-use super::record::Remembered;
 use super::run::{EventKind, Interlock, Run, Status};
-use crate::model::{ContainerState, Fence, Hole, HostName, RunId};
+use crate::model::{ClusterTime, Fence, Hole, LogIndex, NodeId, RunId, Target, Term, WallTime};
+
+/// How a request would be decided, before anything is changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Weighed {
+    /// How.
+    pub kind: DecisionKind,
+    /// The run that answers it: the open one that it attaches to, else its own, as it would be.
+    pub run: Run,
+    /// What of the request an attach leaves aside, one line each.
+    pub ignored: Vec<String>,
+    /// Every check that was made.
+    pub checks: Vec<Check>,
+    /// The open or quarantined run that stands for its target or container, whatever becomes of the request.
+    pub standing: Option<RunId>,
+}
 
 impl Ledger {
+    /// How a request would be decided now, if its id is not known. Changes nothing.
+    #[must_use]
+    pub fn weigh(
+        &self,
+        clock: ClusterTime,
+        wall: WallTime,
+        node: NodeId,
+        command: &OpenInterlock,
+    ) -> Weighed {
+        let position = EntryPosition { term: command.term, index: LogIndex(0) };
+        self.weigh_at(&Entry { position, node, clock, wall }, command)
+    }
+
+    /// The refusal that a request would be answered with. Changes nothing.
+    #[must_use]
+    pub fn weigh_refusal(
+        &self,
+        clock: ClusterTime,
+        wall: WallTime,
+        node: NodeId,
+        command: &RefuseRequest,
+    ) -> Weighed {
+        let position = EntryPosition { term: Term(0), index: LogIndex(0) };
+        let entry = Entry { position, node, clock, wall };
+        Weighed {
+            kind: DecisionKind::Refused,
+            run: refused_before(&entry, command.clone()),
+            ignored: Vec::new(),
+            checks: Vec::new(),
+            standing: None,
+        }
+    }
+
+    /// The run that is open or quarantined for a target.
+    #[must_use]
+    pub fn standing_for_target(&self, target: &Target) -> Option<&Run> {
+        let stands = |run: &&Run| run.is_open() || run.is_quarantined(self.clock());
+        self.index().for_target(target).and_then(|id| self.run(id)).filter(stands)
+    }
+
+    fn weigh_at(&self, entry: &Entry, command: &OpenInterlock) -> Weighed {
+        let standing = self.standing_for(command, entry.clock);
+        let checks = self.checks(entry, command, standing);
+        let weighed = |kind, run, ignored, checks| Weighed {
+            kind,
+            run,
+            ignored,
+            checks,
+            standing: standing.map(|run| run.id.clone()),
+        };
+        if let Some(open) = standing.filter(|run| attaches(run, command.expect.as_ref())) {
+            return weighed(DecisionKind::Attached, open.clone(), ignored(command, open), checks);
+        }
+        let reasons: Vec<Reason> = checks.iter().flat_map(|check| check.reasons.clone()).collect();
+        if reasons.is_empty() {
+            return weighed(DecisionKind::Opened, self.opened(entry, command), Vec::new(), checks);
+        }
+        let mut run = of_request(entry, command, Status::Refused { reasons });
+        refused(entry, &mut run);
+        weighed(DecisionKind::Refused, run, Vec::new(), checks)
+    }
+
     /// Decides about a request whose target was resolved to one container.
-    pub(super) fn open_interlock(&mut self, entry: &Entry, command: OpenInterlock) -> Outcome {
+    pub(super) fn open_interlock(&mut self, entry: &Entry, command: &OpenInterlock) -> Outcome {
         if let Some(outcome) = self.known_request(&command.request) {
             return outcome;
         }
         if command.term != entry.position.term {
             return Outcome::StaleTerm { proposed: command.term, committed: entry.position.term };
         }
-        if self.run(&command.run).is_some() {
-            return Outcome::Rejected(Rejection::DuplicateRun { run: command.run });
+        if let Some(taken) = self.taken(&command.run) {
+            return taken;
         }
-        let standing = self.standing_for(&command);
-        if let Some(open) = standing.as_ref().filter(|run| run.is_open())
-            && expected(command.expect.as_ref(), open.baseline.as_ref())
-        {
-            let open = open.id.clone();
-            return self.attach(entry, &command, &open);
+        let Weighed { kind, run, ignored, .. } = self.weigh_at(entry, command);
+        match kind {
+            DecisionKind::Attached => self.attach(entry, command, run, ignored),
+            DecisionKind::Refused => self.refuse(entry, run),
+            DecisionKind::Opened => {
+                let [by_name, by_container] = attempt_keys(&command.target, &command.baseline);
+                self.charge(by_name, &command.run, entry.clock);
+                if !self.holes().open(Hole::ChargeNameAlone) {
+                    self.charge(by_container, &command.run, entry.clock);
+                }
+                self.answer(entry, DecisionKind::Opened, run)
+            }
         }
-        let reasons = self.refusals(entry, &command, standing.as_ref());
-        if reasons.is_empty() { self.open(entry, command) } else { self.refuse(entry, command, reasons) }
     }
 
     /// Remembers a refusal that was made before a proposal.
@@ -37,29 +118,23 @@ impl Ledger {
         if let Some(outcome) = self.known_request(&command.request) {
             return outcome;
         }
-        if self.run(&command.run).is_some() {
-            return Outcome::Rejected(Rejection::DuplicateRun { run: command.run });
+        if let Some(taken) = self.taken(&command.run) {
+            return taken;
         }
         if command.reasons.is_empty() {
             return Outcome::Rejected(Rejection::Invalid { detail: "a refusal has a reason".to_owned() });
         }
-        let status = Status::Refused { reasons: command.reasons };
-        let run = Run::new(command.run, command.request, command.target, entry.moment(), status);
-        self.finish_refusal(entry, run)
+        self.refuse(entry, refused_before(entry, command))
     }
 
-    /// The stored answer, if the request's id is known. It comes before every rule.
-    fn known_request(&self, request: &Request) -> Option<Outcome> {
-        let remembered = self.remembered(request.id.as_ref()?)?;
-        if remembered.digest != request.digest {
-            let run = remembered.decision.run.clone();
-            return Some(Outcome::Rejected(Rejection::RequestIdReused { run }));
-        }
-        Some(Outcome::Decided(Decision { repeated: true, ..remembered.decision.clone() }))
+    /// A run id is used once.
+    fn taken(&self, id: &RunId) -> Option<Outcome> {
+        let run = self.run(id)?.id.clone();
+        Some(Outcome::Rejected(Rejection::DuplicateRun { run }))
     }
 
     /// The run that stands in the way: by container first, then by target.
-    fn standing_for(&self, command: &OpenInterlock) -> Option<Run> {
+    fn standing_for(&self, command: &OpenInterlock, clock: ClusterTime) -> Option<&Run> {
         let incarnation = &command.baseline.incarnation;
         let by_container = self.index().for_container(&incarnation.engine_id, &incarnation.container_id);
         let by_container = by_container.filter(|_| !self.holes().open(Hole::MatchByTargetAlone));
@@ -68,128 +143,40 @@ impl Ledger {
             .into_iter()
             .flatten()
             .filter_map(|id| self.run(id))
-            .find(|run| run.is_open() || run.is_quarantined(self.clock()))
-            .cloned()
+            .find(|run| run.is_open() || run.is_quarantined(clock))
     }
 
-    fn attach(&mut self, entry: &Entry, command: &OpenInterlock, open: &RunId) -> Outcome {
-        let mut run = self.run(open).expect("a standing run exists").clone();
-        let mut ignored = Vec::new();
-        if let Some(interlock) = &run.interlock
-            && interlock.grace.seconds != command.grace.seconds
-        {
-            ignored.push(format!(
-                "grace {} s: the open run uses {} s",
-                command.grace.seconds, interlock.grace.seconds
-            ));
-        }
+    fn attach(
+        &mut self,
+        entry: &Entry,
+        command: &OpenInterlock,
+        mut run: Run,
+        ignored: Vec<String>,
+    ) -> Outcome {
         let request = &command.request;
+        if let Some(full) = self.attaches_full(entry.clock, request) {
+            return Outcome::Exhausted(full);
+        }
         let id = request.id.as_ref().map_or("without an id", |id| id.as_str());
         let detail = format!("request {id} for {}: {}", request.spelling, request.reason);
         run.record(entry, EventKind::Attached, detail);
+        let decision =
+            Decision { kind: DecisionKind::Attached, run: run.id.clone(), ignored, repeated: false };
         self.put_run(run);
-        let decision = Decision { kind: DecisionKind::Attached, run: open.clone(), ignored, repeated: false };
-        self.remember(entry, &command.request, &decision);
+        self.remember(entry, request, &decision);
         Outcome::Decided(decision)
     }
 
-    /// Every reason against it, not only the first.
-    fn refusals(&self, entry: &Entry, command: &OpenInterlock, standing: Option<&Run>) -> Vec<Reason> {
-        let wall = entry.wall;
-        let mut reasons = Vec::new();
-        match standing {
-            Some(run) if run.is_open() => {
-                let detail = format!("run {} is open for another incarnation", run.id);
-                reasons.push(Reason::new(ReasonCode::ExpectationMismatch, detail, wall));
-            }
-            Some(run) => {
-                let until = run.quarantine.map_or(self.clock(), |quarantine| quarantine.until);
-                let detail = format!("the exchange of run {} is not known to have ended", run.id);
-                reasons.push(Reason::until(ReasonCode::Quarantined, detail, wall, until));
-            }
-            None => {}
+    fn refuse(&mut self, entry: &Entry, run: Run) -> Outcome {
+        if let Some(full) = self.refusals_full(entry.clock, &run.request, run.reasons()) {
+            return Outcome::Exhausted(full);
         }
-        reasons.extend(self.host_refusal(entry, command));
-        reasons.extend(state_refusal(entry, &command.baseline));
-        if !expected(command.expect.as_ref(), Some(&command.baseline)) {
-            let now = &command.baseline.incarnation;
-            let detail = format!("it is now {} started {}", now.container_id, now.started_at);
-            reasons.push(Reason::new(ReasonCode::ExpectationMismatch, detail, wall));
-        }
+        self.answer(entry, DecisionKind::Refused, run)
+    }
+
+    /// The run that a request opens.
+    fn opened(&self, entry: &Entry, command: &OpenInterlock) -> Run {
         let limits = self.limits();
-        if command.grace.seconds > limits.grace_max_s {
-            let detail =
-                format!("{} s is above the limit of {} s", command.grace.seconds, limits.grace_max_s);
-            reasons.push(Reason::new(ReasonCode::GraceAboveLimit, detail, wall));
-        }
-        reasons.extend(self.attempt_refusals(entry, command));
-        reasons.extend(self.flight_refusals(entry, command.target.host()));
-        reasons
-    }
-
-    fn host_refusal(&self, entry: &Entry, command: &OpenInterlock) -> Option<Reason> {
-        let name = command.target.host();
-        let Some(host) = self.host(name) else {
-            return Some(Reason::new(
-                ReasonCode::HostUnknown,
-                format!("host {name} is not bound"),
-                entry.wall,
-            ));
-        };
-        let engine = &command.baseline.incarnation.engine_id;
-        if host.engine_id != *engine {
-            let detail = format!("engine {engine} answers, {} is bound", host.engine_id);
-            return Some(Reason::new(ReasonCode::HostDiffers, detail, entry.wall));
-        }
-        let journal = &command.dispatcher.journal.journal;
-        if host.dispatcher.journal.journal != *journal {
-            let detail = format!("journal {journal} answers, {} is bound", host.dispatcher.journal.journal);
-            return Some(Reason::new(ReasonCode::HostDiffers, detail, entry.wall));
-        }
-        None
-    }
-
-    /// The fuller of both accounts decides.
-    fn attempt_refusals(&self, entry: &Entry, command: &OpenInterlock) -> Vec<Reason> {
-        let of = |key| {
-            let account = self.attempts(key);
-            account.map_or_else(Vec::new, |a| a.refusals(self.clock(), entry.wall, self.limits()))
-        };
-        let [by_name, by_container] = attempt_keys(&command.target, &command.baseline);
-        let mut reasons = of(&by_name);
-        for reason in of(&by_container) {
-            match reasons.iter_mut().find(|known| known.code == reason.code) {
-                Some(known) if known.until < reason.until => *known = reason,
-                Some(_) => {}
-                None => reasons.push(reason),
-            }
-        }
-        reasons
-    }
-
-    fn flight_refusals(&self, entry: &Entry, host: &HostName) -> Vec<Reason> {
-        let (mut cluster, mut on_host, mut unresolved) = (0_u32, 0_u32, 0_u32);
-        for run in self.open_runs() {
-            let in_flight = run.interlock.as_ref().is_some_and(|interlock| self.clock() < interlock.deadline);
-            let here = run.target.host() == host;
-            cluster += u32::from(in_flight);
-            on_host += u32::from(in_flight && here);
-            unresolved += u32::from(!in_flight && here);
-        }
-        let limits = self.limits();
-        [
-            (ReasonCode::InFlightCluster, cluster, limits.in_flight_cluster),
-            (ReasonCode::InFlightHost, on_host, limits.in_flight_host),
-            (ReasonCode::UnresolvedHost, unresolved, limits.unresolved_host),
-        ]
-        .into_iter()
-        .filter(|(_, count, most)| count >= most)
-        .map(|(code, count, most)| Reason::new(code, format!("{count} of {most}"), entry.wall))
-        .collect()
-    }
-
-    fn open(&mut self, entry: &Entry, command: OpenInterlock) -> Outcome {
-        let limits = self.limits().clone();
         let client_deadline_ms = command.grace.client_deadline_ms(limits.margin_ms);
         let deadline =
             entry.clock.after_ms(limits.dispatch_by_ms + limits.connect_ms).after_ms(client_deadline_ms);
@@ -199,44 +186,19 @@ impl Ledger {
                 term: entry.position.term,
                 index: entry.position.index,
             },
-            proposer: command.proposer,
-            dispatcher: command.dispatcher,
+            proposer: command.proposer.clone(),
+            dispatcher: command.dispatcher.clone(),
             grace: command.grace,
             client_deadline_ms,
             dispatch_by_ms: limits.dispatch_by_ms,
             deadline,
         };
-        for key in attempt_keys(&command.target, &command.baseline) {
-            self.charge(key, &command.run, entry.clock);
-        }
         let detail = format!("{}; grace {} s", interlock.fence, interlock.grace.seconds);
         let waiting = Reason::new(ReasonCode::AwaitingDispatch, "nobody has reported yet", entry.wall);
         let status = Status::Interlocked { reasons: vec![waiting] };
-        let mut run = Run {
-            baseline: Some(command.baseline),
-            expect: command.expect,
-            interlock: Some(interlock),
-            ..Run::new(command.run, command.request, command.target, entry.moment(), status)
-        };
+        let mut run = Run { interlock: Some(interlock), ..of_request(entry, command, status) };
         run.record(entry, EventKind::Interlocked, detail);
-        self.answer(entry, DecisionKind::Opened, run)
-    }
-
-    fn refuse(&mut self, entry: &Entry, command: OpenInterlock, reasons: Vec<Reason>) -> Outcome {
-        let status = Status::Refused { reasons };
-        let run = Run {
-            baseline: Some(command.baseline),
-            expect: command.expect,
-            ..Run::new(command.run, command.request, command.target, entry.moment(), status)
-        };
-        self.finish_refusal(entry, run)
-    }
-
-    fn finish_refusal(&mut self, entry: &Entry, mut run: Run) -> Outcome {
-        let codes: Vec<&str> = run.reasons().iter().map(|reason| reason.code.as_str()).collect();
-        let detail = codes.join(", ");
-        run.record(entry, EventKind::Refused, detail);
-        self.answer(entry, DecisionKind::Refused, run)
+        run
     }
 
     /// Answers a request by a run of its own.
@@ -246,39 +208,39 @@ impl Ledger {
         self.put_run(run);
         Outcome::Decided(decision)
     }
+}
 
-    fn remember(&mut self, entry: &Entry, request: &Request, decision: &Decision) {
-        if let Some(id) = &request.id {
-            self.put_request(Remembered {
-                id: id.clone(),
-                digest: request.digest.clone(),
-                decision: decision.clone(),
-                at: entry.moment(),
-            });
-        }
+/// The run of a request whose container was looked at.
+fn of_request(entry: &Entry, command: &OpenInterlock, status: Status) -> Run {
+    let (id, target) = (command.run.clone(), command.target.clone());
+    Run {
+        baseline: Some(command.baseline.clone()),
+        expect: command.expect.clone(),
+        ..Run::new(id, command.request.clone(), target, entry.moment(), status)
     }
 }
 
-/// True if the caller named no incarnation, or this one.
-fn expected(expect: Option<&Expectation>, baseline: Option<&Baseline>) -> bool {
-    expect.is_none_or(|expect| {
-        baseline.is_some_and(|baseline| {
-            expect.container_id == baseline.incarnation.container_id
-                && expect.started_at == baseline.incarnation.started_at
-        })
-    })
+/// The run of a request that was refused before its container was looked at.
+fn refused_before(entry: &Entry, command: RefuseRequest) -> Run {
+    let status = Status::Refused { reasons: command.reasons };
+    let mut run = Run::new(command.run, command.request, command.target, entry.moment(), status);
+    refused(entry, &mut run);
+    run
 }
 
-/// Only a running container may be restarted: a restart never acts as a start, or undoes a pause.
-fn state_refusal(entry: &Entry, baseline: &Baseline) -> Option<Reason> {
-    let code = match baseline.state {
-        ContainerState::Running => return None,
-        ContainerState::Paused => ReasonCode::TargetPaused,
-        ContainerState::Restarting => ReasonCode::TargetRestarting,
-        ContainerState::Removing => ReasonCode::TargetRemoving,
-        ContainerState::Created | ContainerState::Exited | ContainerState::Dead | ContainerState::Unknown => {
-            ReasonCode::TargetNotRunning
-        }
-    };
-    Some(Reason::new(code, format!("{} is {:?}", baseline.name, baseline.state), entry.wall))
+fn refused(entry: &Entry, run: &mut Run) {
+    let codes: Vec<&str> = run.reasons().iter().map(|reason| reason.code.as_str()).collect();
+    let detail = codes.join(", ");
+    run.record(entry, EventKind::Refused, detail);
+}
+
+/// What of a request an attach leaves aside.
+fn ignored(command: &OpenInterlock, open: &Run) -> Vec<String> {
+    let asked_s = command.grace.seconds;
+    let used_s = open.interlock.as_ref().map(|interlock| interlock.grace.seconds);
+    used_s
+        .filter(|used_s| *used_s != asked_s)
+        .map(|used_s| format!("grace {asked_s} s: the open run uses {used_s} s"))
+        .into_iter()
+        .collect()
 }

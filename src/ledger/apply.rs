@@ -3,18 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::attempts::{AttemptKey, Attempts, Refund, attempt_keys};
-use super::command::{BindHost, Command, Stamped};
+use super::command::{Command, Stamped};
+use super::hold::Hold;
 use super::index::Index;
 use super::limits::Limits;
+use super::memory::Memory;
+use super::moment::Moment;
 use super::outcome::{Outcome, Rejection};
 use super::record::{Change, Host, Key, Meta, Record, Remembered};
-use super::run::{Event, EventKind, Interlock, Moment, Run};
+use super::run::{Event, EventKind, Interlock, Run};
 use crate::model::{
     ClusterId, ClusterTime, Holes, HostName, LogIndex, NodeId, RequestId, RunId, Term, WallTime,
 };
 
 /// The newest rules that this build knows.
-pub const RULES_LEVEL: u32 = 1;
+pub const RULES_LEVEL: u32 = 2;
 
 /// An entry's place in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,8 +113,10 @@ pub struct Ledger {
     meta: Meta,
     hosts: BTreeMap<HostName, Host>,
     runs: BTreeMap<RunId, Run>,
-    requests: BTreeMap<RequestId, Remembered>,
+    memory: Memory,
     attempts: BTreeMap<AttemptKey, Attempts>,
+    /// By the entry that placed them.
+    holds: BTreeMap<LogIndex, Hold>,
     index: Index,
     touched: BTreeSet<Key>,
     holes: Holes,
@@ -122,11 +127,12 @@ impl Ledger {
     #[must_use]
     pub fn new(cluster: ClusterId, holes: Holes) -> Self {
         Self {
-            meta: Meta { cluster, clock: ClusterTime::default(), limits: Limits::default() },
+            meta: Meta { cluster, clock: ClusterTime::default(), limits: Limits::default(), rules_level: 1 },
             hosts: BTreeMap::new(),
             runs: BTreeMap::new(),
-            requests: BTreeMap::new(),
+            memory: Memory::default(),
             attempts: BTreeMap::new(),
+            holds: BTreeMap::new(),
             index: Index::default(),
             touched: BTreeSet::new(),
             holes,
@@ -161,8 +167,11 @@ impl Ledger {
                 Record::Run(run) => ledger.put_run(*run),
                 Record::Request(remembered) => ledger.put_request(remembered),
                 Record::Attempts(account) => drop(ledger.attempts.insert(account.key.clone(), account)),
+                Record::Hold(hold) => ledger.put_hold(*hold),
             }
         }
+        let runs = &ledger.runs;
+        ledger.memory.find_orphans(|run| runs.contains_key(run));
         ledger.touched.clear();
         Ok(ledger)
     }
@@ -181,49 +190,54 @@ impl Ledger {
             self.touched.insert(Key::Meta);
         }
         let entry = Entry { position, node: stamped.node, clock: self.meta.clock, wall: stamped.wall };
-        let outcome = match stamped.command {
-            Command::OpenInterlock(command) => self.open_interlock(&entry, *command),
-            Command::RefuseRequest(command) => self.refuse_request(&entry, *command),
-            Command::RecordExchange(command) => self.record_exchange(&entry, *command),
-            Command::Attest(command) => self.attest(&entry, *command),
-            Command::Observe(command) => self.observe(&entry, *command),
-            Command::Verify(command) => self.verify(&entry, *command),
-            Command::BindHost(command) => self.bind_host(command),
-            Command::SetLimits(limits) => self.set_limits(limits),
-            Command::Tick => Outcome::Done,
+        let needed = stamped.command.level();
+        let raises = matches!(stamped.command, Command::RaiseRulesLevel { .. });
+        let outcome = if needed > self.rules_level() && !raises {
+            Outcome::Rejected(Rejection::RulesTooOld { needed, in_force: self.rules_level() })
+        } else {
+            self.carry_out(&entry, stamped.command)
         };
         Ok(Applied { outcome, changes: self.take_changes() })
     }
 
-    fn bind_host(&mut self, command: BindHost) -> Outcome {
-        let taken =
-            self.hosts.values().find(|host| host.name != command.host && host.engine_id == command.engine_id);
-        if let Some(host) = taken {
-            let detail = format!("engine {} is bound to host {}", command.engine_id, host.name);
-            return Outcome::Rejected(Rejection::Invalid { detail });
+    fn carry_out(&mut self, entry: &Entry, command: Command) -> Outcome {
+        match command {
+            Command::OpenInterlock(command) => self.open_interlock(entry, &command),
+            Command::RefuseRequest(command) => self.refuse_request(entry, *command),
+            Command::RecordExchange(command) => self.record_exchange(entry, *command),
+            Command::Attest(command) => self.attest(entry, *command),
+            Command::Observe(command) => self.observe(entry, *command),
+            Command::Verify(command) => self.verify(entry, *command),
+            Command::BindHost(command) => self.bind_host(command),
+            Command::SetLimits(limits) => self.set_limits(limits),
+            Command::ChangeLimits(change) => self.set_limits(self.limits().with(&change)),
+            Command::OpenStart(command) => self.open_start(entry, *command),
+            Command::Resolve(command) => self.resolve(entry, *command),
+            Command::PlaceHold(command) => self.place_hold(entry, *command),
+            Command::LiftHold(command) => self.lift_hold(entry, &command),
+            Command::EndQuarantine { run } => self.end_quarantine(entry, run),
+            Command::RemoveHost { host } => self.remove_host(&host),
+            Command::RaiseRulesLevel { level } => self.raise_rules_level(level),
+            Command::Prune => self.prune(entry),
+            Command::Tick => Outcome::Done,
         }
-        if let Some(host) = self.hosts.get(&command.host)
-            && host.engine_id != command.engine_id
-            && let Some(run) = self.open_runs().find(|run| *run.target.host() == command.host)
-        {
-            let detail = format!(
-                "host {} is bound to engine {} while run {} is open there",
-                host.name, host.engine_id, run.id
-            );
-            return Outcome::Rejected(Rejection::Invalid { detail });
-        }
-        let host = Host { name: command.host, engine_id: command.engine_id, dispatcher: command.dispatcher };
-        self.touched.insert(Key::Host(host.name.clone()));
-        self.hosts.insert(host.name.clone(), host);
-        Outcome::Done
     }
 
     fn set_limits(&mut self, limits: Limits) -> Outcome {
         if let Err(error) = limits.check() {
-            return Outcome::Rejected(Rejection::Invalid { detail: error.to_string() });
+            return Outcome::Rejected(Rejection::InvalidLimit(error));
         }
         self.meta.limits = limits;
         self.touched.insert(Key::Meta);
+        Outcome::Done
+    }
+
+    /// Rules are never taken out of force again.
+    fn raise_rules_level(&mut self, level: u32) -> Outcome {
+        if level > self.meta.rules_level {
+            self.meta.rules_level = level;
+            self.touched.insert(Key::Meta);
+        }
         Outcome::Done
     }
 
@@ -239,8 +253,9 @@ impl Ledger {
             Key::Meta => Record::Meta(self.meta.clone()),
             Key::Host(name) => Record::Host(self.hosts.get(name)?.clone()),
             Key::Run(id) => Record::Run(Box::new(self.runs.get(id)?.clone())),
-            Key::Request(id) => Record::Request(self.requests.get(id)?.clone()),
+            Key::Request(id) => Record::Request(self.memory.get(id)?.clone()),
             Key::Attempts(key) => Record::Attempts(self.attempts.get(key)?.clone()),
+            Key::Hold(id) => Record::Hold(Box::new(self.holds.values().find(|hold| hold.id == *id)?.clone())),
         })
     }
 }
@@ -265,6 +280,17 @@ impl Ledger {
         &self.meta.limits
     }
 
+    /// The rules in force.
+    #[must_use]
+    pub fn rules_level(&self) -> u32 {
+        self.meta.rules_level
+    }
+
+    /// Every bound host, by name.
+    pub fn hosts(&self) -> impl Iterator<Item = &Host> {
+        self.hosts.values()
+    }
+
     /// A bound host.
     #[must_use]
     pub fn host(&self, name: &HostName) -> Option<&Host> {
@@ -277,10 +303,16 @@ impl Ledger {
         self.runs.get(id)
     }
 
-    /// The stored answer to a request.
+    /// The runs whose id begins so: their ids in order, two at most.
     #[must_use]
-    pub fn remembered(&self, id: &RequestId) -> Option<&Remembered> {
-        self.requests.get(id)
+    pub fn runs_beginning(&self, beginning: &str) -> Vec<&RunId> {
+        let from = self.runs.keys().skip_while(|id| id.as_str() < beginning);
+        from.take_while(|id| id.as_str().starts_with(beginning)).take(2).collect()
+    }
+
+    /// Every hold, oldest first; also those that have ended and were not cleared away yet.
+    pub fn holds(&self) -> impl Iterator<Item = &Hold> {
+        self.holds.values()
     }
 
     /// Every run whose interlock is in force.
@@ -293,6 +325,11 @@ impl Ledger {
         self.index.verifying().filter_map(|id| self.run(id))
     }
 
+    /// Every settled run whose target stays closed, by the bound of that.
+    pub fn quarantined_runs(&self) -> impl Iterator<Item = &Run> {
+        self.index.quarantined().filter_map(|(_, id)| self.run(id))
+    }
+
     /// Every run, newest first.
     pub fn runs_newest_first(&self) -> impl Iterator<Item = &Run> {
         self.index.newest_first().filter_map(|id| self.run(id))
@@ -303,15 +340,15 @@ impl Ledger {
         self.index.changed_after(index).filter_map(|id| self.run(id))
     }
 
-    /// True while the cluster clock must go on: something is open, closed for a time, watched or charged.
+    /// True while the cluster clock must go on: something is open, closed or held for a time, watched or
+    /// charged.
     #[must_use]
     pub fn has_timed_work(&self) -> bool {
-        let charged = |account: &Attempts| {
-            account.charges.iter().any(|c| self.clock().since_ms(c.at) < self.limits().attempts_window_ms)
-        };
         self.index.open().next().is_some()
             || self.index.verifying().next().is_some()
-            || self.attempts.values().any(charged)
+            || self.index.quarantined().next().is_some()
+            || self.holds.values().any(|hold| hold.until().is_some() && hold.stands(self.clock()))
+            || self.attempts.values().any(|account| account.matters(self.clock(), self.limits()))
     }
 
     /// Every record, for a snapshot.
@@ -319,8 +356,9 @@ impl Ledger {
         let meta = std::iter::once(Record::Meta(self.meta.clone()));
         meta.chain(self.hosts.values().cloned().map(Record::Host))
             .chain(self.runs.values().cloned().map(|run| Record::Run(Box::new(run))))
-            .chain(self.requests.values().cloned().map(Record::Request))
+            .chain(self.memory.all().cloned().map(Record::Request))
             .chain(self.attempts.values().cloned().map(Record::Attempts))
+            .chain(self.holds.values().cloned().map(|hold| Record::Hold(Box::new(hold))))
     }
 }
 
@@ -334,6 +372,43 @@ impl Ledger {
         &self.index
     }
 
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// True if the rules of this level are in force.
+    pub(super) fn rules(&self, level: u32) -> bool {
+        self.meta.rules_level >= level
+    }
+
+    pub(super) fn runs_oldest_first(&self) -> impl Iterator<Item = &Run> {
+        self.index.oldest_first().filter_map(|id| self.run(id))
+    }
+
+    pub(super) fn runs_count(&self) -> usize {
+        self.runs.len()
+    }
+
+    pub(super) fn put_host(&mut self, host: Host) {
+        self.touched.insert(Key::Host(host.name.clone()));
+        self.hosts.insert(host.name.clone(), host);
+    }
+
+    pub(super) fn forget_host(&mut self, name: &HostName) {
+        self.touched.insert(Key::Host(name.clone()));
+        self.hosts.remove(name);
+    }
+
+    pub(super) fn put_hold(&mut self, hold: Hold) {
+        self.touched.insert(Key::Hold(hold.id.clone()));
+        self.holds.insert(hold.placed.index, hold);
+    }
+
+    pub(super) fn remove_hold(&mut self, hold: &Hold) {
+        self.touched.insert(Key::Hold(hold.id.clone()));
+        self.holds.remove(&hold.placed.index);
+    }
+
     pub(super) fn with_interlock(&self, id: &RunId) -> Option<(Run, Interlock)> {
         let run = self.run(id)?.clone();
         let interlock = run.interlock.clone()?;
@@ -343,13 +418,35 @@ impl Ledger {
     pub(super) fn put_run(&mut self, run: Run) {
         let before = self.runs.get(&run.id).map(Run::changed);
         self.index.note(&run, before);
+        self.memory.note_run(&run);
         self.touched.insert(Key::Run(run.id.clone()));
         self.runs.insert(run.id.clone(), run);
     }
 
+    pub(super) fn remove_run(&mut self, id: &RunId) {
+        let Some(run) = self.runs.remove(id) else { return };
+        self.index.forget(&run);
+        self.memory.forget_run(&run);
+        self.touched.insert(Key::Run(run.id));
+    }
+
     pub(super) fn put_request(&mut self, remembered: Remembered) {
         self.touched.insert(Key::Request(remembered.id.clone()));
-        self.requests.insert(remembered.id.clone(), remembered);
+        self.memory.put(remembered);
+    }
+
+    pub(super) fn remove_request(&mut self, id: &RequestId) {
+        self.memory.remove(id);
+        self.touched.insert(Key::Request(id.clone()));
+    }
+
+    pub(super) fn attempt_accounts(&self) -> impl Iterator<Item = &Attempts> {
+        self.attempts.values()
+    }
+
+    pub(super) fn remove_attempts(&mut self, key: &AttemptKey) {
+        self.attempts.remove(key);
+        self.touched.insert(Key::Attempts(key.clone()));
     }
 
     pub(super) fn attempts(&self, key: &AttemptKey) -> Option<&Attempts> {

@@ -87,8 +87,19 @@ impl Attempts {
         }
     }
 
-    /// Why no further attempt may be made now, if none may.
-    pub(super) fn refusals(&self, now: ClusterTime, wall: WallTime, limits: &Limits) -> Vec<Reason> {
+    /// How many attempts of the window count.
+    pub(super) fn counted(&self, now: ClusterTime, limits: &Limits) -> usize {
+        let within = |charge: &&Charge| now.since_ms(charge.at) < limits.attempts_window_ms;
+        self.charges.iter().filter(within).filter(|charge| charge.counts).count()
+    }
+
+    /// True while any charge can still stand in the way of anything.
+    pub(super) fn matters(&self, now: ClusterTime, limits: &Limits) -> bool {
+        self.charges.iter().any(|charge| now.since_ms(charge.at) < limits.attempts_window_ms)
+    }
+
+    /// Why no further attempt may be made now, if none may. `since` dates the reasons.
+    pub(super) fn refusals(&self, now: ClusterTime, since: WallTime, limits: &Limits) -> Vec<Reason> {
         let window: Vec<&Charge> = self
             .charges
             .iter()
@@ -100,7 +111,7 @@ impl Attempts {
         if counted.len() >= most {
             let frees = counted[counted.len() - most].at.after_ms(limits.attempts_window_ms);
             let detail = format!("{} of {most} attempts of the window are used up", counted.len());
-            reasons.push(Reason::until(ReasonCode::AttemptsExhausted, detail, wall, frees));
+            reasons.push(Reason::until(ReasonCode::AttemptsExhausted, detail, since, frees));
         }
         if let Some(last) = window.last() {
             let pause_ms = pause_ms(window.len() - 1, limits);
@@ -111,7 +122,7 @@ impl Attempts {
                     ends.since_ms(now).div_ceil(1000),
                     pause_ms / 1000
                 );
-                reasons.push(Reason::until(ReasonCode::BackingOff, detail, wall, ends));
+                reasons.push(Reason::until(ReasonCode::BackingOff, detail, since, ends));
             }
         }
         reasons

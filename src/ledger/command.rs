@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::Limits;
+use super::hold::{HoldOwner, HoldScope};
+use super::limits::{Limits, LimitsChange};
 use super::reason::Reason;
+use super::resolution::Assertion;
 use crate::model::{
-    ClusterTime, ContainerState, EngineId, EngineInstant, Exchange, Grace, Health, HealthCheck, HostName,
-    Incarnation, JournalPosition, JournalWord, NodeId, NotWritten, Observation, ProcessNonce, RequestId,
-    RunId, Sighting, Target, Term, WallTime,
+    ClusterTime, ContainerState, EngineId, EngineInstant, Exchange, Grace, Health, HealthCheck, HoldId,
+    HostName, Incarnation, JournalPosition, JournalWord, NodeId, NotWritten, Observation, ProcessNonce,
+    RequestId, RunId, Sighting, Target, Term, WallTime,
 };
 
 /// A command with what the proposer stamped on it. This is what a log entry holds.
@@ -46,8 +48,75 @@ pub enum Command {
     BindHost(BindHost),
     /// Replace the limits.
     SetLimits(Limits),
+    /// Change some of the limits.
+    ChangeLimits(LimitsChange),
+    /// Approve one start of a container that a restart left down.
+    OpenStart(Box<OpenStart>),
+    /// End an open run by an operator's word.
+    Resolve(Box<Resolve>),
+    /// Place a hold.
+    PlaceHold(Box<PlaceHold>),
+    /// Lift holds.
+    LiftHold(LiftHold),
+    /// End a quarantine whose bound has passed.
+    EndQuarantine {
+        /// The run.
+        run: RunId,
+    },
+    /// Forget a host that nothing stands on.
+    RemoveHost {
+        /// Its name.
+        host: HostName,
+    },
+    /// Let the rules of this level be in force, for good.
+    RaiseRulesLevel {
+        /// The level.
+        level: u32,
+    },
+    /// Forget what has ended and is too many or too old.
+    Prune,
     /// Move the cluster clock on; nothing else.
     Tick,
+}
+
+impl Command {
+    /// The rules that it needs.
+    #[must_use]
+    pub fn level(&self) -> u32 {
+        match self {
+            Self::RaiseRulesLevel { level } => *level,
+            Self::RecordExchange(command) if command.start.is_none() => 1,
+            Self::Attest(command) if command.start.is_none() => 1,
+            Self::OpenInterlock(_)
+            | Self::RefuseRequest(_)
+            | Self::Observe(_)
+            | Self::Verify(_)
+            | Self::BindHost(_)
+            | Self::SetLimits(_)
+            | Self::Tick => 1,
+            Self::RecordExchange(_)
+            | Self::Attest(_)
+            | Self::ChangeLimits(_)
+            | Self::OpenStart(_)
+            | Self::Resolve(_)
+            | Self::PlaceHold(_)
+            | Self::LiftHold(_)
+            | Self::EndQuarantine { .. }
+            | Self::RemoveHost { .. }
+            | Self::Prune => 2,
+        }
+    }
+}
+
+/// Who asks, as long as nobody has to say who they are.
+pub const ANONYMOUS: &str = "anonymous";
+
+pub(super) fn anonymous() -> String {
+    ANONYMOUS.to_owned()
+}
+
+pub(super) fn is_anonymous(caller: &str) -> bool {
+    caller == ANONYMOUS
 }
 
 /// A client's request, as it was sent.
@@ -56,6 +125,9 @@ pub enum Command {
 pub struct Request {
     /// The caller's id for it. Without one, a retry is a new request.
     pub id: Option<RequestId>,
+    /// Who asks. Left out of the stored form where that is [`ANONYMOUS`]: the first rules knew nobody else.
+    #[serde(default = "anonymous", skip_serializing_if = "is_anonymous")]
+    pub caller: String,
     /// SHA-256 of the request as sent and of its caller, in hex.
     pub digest: String,
     /// The caller's reason, for people.
@@ -158,12 +230,15 @@ pub struct RefuseRequest {
     pub reasons: Vec<Reason>,
 }
 
-/// What the wire showed of a run's one restart request.
+/// What the wire showed of a run's one restart request, or of one of its starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordExchange {
     /// The run.
     pub run: RunId,
+    /// The start within the run, if it was that which was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<RunId>,
     /// The journal of the dispatcher that says so.
     pub journal: JournalPosition,
     /// What the wire showed.
@@ -176,6 +251,9 @@ pub struct RecordExchange {
 pub struct Attest {
     /// The run.
     pub run: RunId,
+    /// The start within the run, if it is about that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<RunId>,
     /// The statement.
     pub attestation: Attestation,
 }
@@ -230,4 +308,72 @@ pub struct BindHost {
     pub engine_id: EngineId,
     /// Who sends to it.
     pub dispatcher: DispatcherRef,
+}
+
+/// Approve one start of a container that a restart left down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenStart {
+    /// The run.
+    pub run: RunId,
+    /// The start's id; it may be the caller's.
+    pub start: RunId,
+    /// What its dispatcher is to know it by. Random.
+    pub order: RunId,
+    /// Who approves it.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// What a look at the container showed a moment ago.
+    pub look: Observation,
+    /// Who proposes.
+    pub proposer: Proposer,
+    /// Who would send.
+    pub dispatcher: DispatcherRef,
+    /// The term in which this is proposed.
+    pub term: Term,
+}
+
+/// End an open run by an operator's word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resolve {
+    /// The run.
+    pub run: RunId,
+    /// Who ends it.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// What they say happened.
+    pub assertion: Option<Assertion>,
+    /// Also if its dispatcher has not acknowledged that nothing more is sent.
+    pub accept_late_post: bool,
+}
+
+/// Place a hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlaceHold {
+    /// Its id; it may be the caller's.
+    pub id: HoldId,
+    /// What it covers.
+    pub scope: HoldScope,
+    /// Who places it.
+    pub owner: HoldOwner,
+    /// Their name.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// How long it stands; `None` until it is lifted.
+    pub duration_ms: Option<u64>,
+}
+
+/// Lift holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LiftHold {
+    /// The one of this id.
+    Id(HoldId),
+    /// Every operator's hold of exactly this scope.
+    Scope(HoldScope),
 }

@@ -2,84 +2,64 @@
 
 use super::apply::{Entry, Ledger};
 use super::attempts::Refund;
-use super::command::{Attest, Attestation, Observe, RecordExchange, Verify};
+use super::command::{Attest, Observe, RecordExchange, Verify};
 use super::judge::judge;
+use super::order::{OrderFacts, Taken};
 use super::outcome::{Outcome, Rejection};
 use super::run::{EventKind, Interlock, Proof, Quarantine, Run, Status, Verification};
-use crate::model::{
-    Exchange, Health, Hole, Holes, JournalPosition, JournalWord, NotWrittenCause, Observation, StartedAt,
-};
+use crate::model::{ClusterTime, Health, NotWrittenCause, Observation, RunId, StartedAt};
 
 impl Ledger {
     /// Puts on record what the wire showed.
     pub(super) fn record_exchange(&mut self, entry: &Entry, command: RecordExchange) -> Outcome {
-        let Some((mut run, interlock)) = self.with_interlock(&command.run) else {
-            return Outcome::Rejected(Rejection::NoInterlock { run: command.run });
-        };
-        let known = run.exchange.as_ref();
-        if known == Some(&command.exchange) {
-            return Outcome::Recorded { changed: false };
-        }
-        let is_proof = !command.exchange.was_written();
-        if is_proof && let Err(detail) = is_named_journal(&command.journal, &interlock, self.holes()) {
-            return Outcome::Rejected(Rejection::NotItsWord { detail });
-        }
-        // Invariant 4: never once a byte is recorded; and a run that was proven unsent stays so.
-        let clash = (is_proof && known.is_some_and(Exchange::was_written))
-            || (!is_proof && matches!(run.status, Status::NotApplied { .. }));
-        if clash {
-            let detail = format!("{:?} against {}", command.exchange, run.status.word());
-            return self.contradiction(entry, run, detail);
-        }
-        let detail = describe_exchange(&command.exchange);
-        run.exchange = Some(command.exchange);
-        if is_proof {
-            run.word = Some(JournalWord::NotSent);
-        }
-        run.record(entry, EventKind::Exchanged, detail);
-        self.reconsider(entry, run, &interlock)
+        let RecordExchange { run, start, journal, exchange } = command;
+        let holes = self.holes();
+        self.take(entry, &run, start.as_ref(), [EventKind::Exchanged, EventKind::StartExchanged], |facts| {
+            facts.take_exchange(exchange, &journal, holes)
+        })
     }
 
     /// Puts on record what a process states that can know.
     pub(super) fn attest(&mut self, entry: &Entry, command: Attest) -> Outcome {
-        let Some((mut run, interlock)) = self.with_interlock(&command.run) else {
-            return Outcome::Rejected(Rejection::NoInterlock { run: command.run });
+        let Attest { run, start, attestation } = command;
+        let holes = self.holes();
+        self.take(entry, &run, start.as_ref(), [EventKind::Attested, EventKind::StartAttested], |facts| {
+            facts.take_attestation(attestation, holes)
+        })
+    }
+
+    /// Takes a piece of evidence about a run's restart or one of its starts, and asks what follows.
+    fn take(
+        &mut self,
+        entry: &Entry,
+        id: &RunId,
+        start: Option<&RunId>,
+        [of_restart, of_start]: [EventKind; 2],
+        take: impl FnOnce(&mut OrderFacts<'_>) -> Taken,
+    ) -> Outcome {
+        let Some((mut run, interlock)) = self.with_interlock(id) else {
+            return Outcome::Rejected(Rejection::NoInterlock { run: id.clone() });
         };
-        match command.attestation {
-            Attestation::NeverHandedOn { proposer, refusal } => {
-                if proposer != interlock.proposer {
-                    let detail = format!("node {} did not propose this run in this life", proposer.node);
-                    return Outcome::Rejected(Rejection::NotItsWord { detail });
-                }
-                if run.exchange.is_some() || run.word.is_some() {
-                    let detail = format!("never handed on ({}) against {:?}", refusal.detail, run.word);
-                    return self.contradiction(entry, run, detail);
-                }
-                if run.never_handed_on.is_some() {
-                    return Outcome::Recorded { changed: false };
-                }
-                let detail = format!("never handed on: {}", refusal.detail);
-                run.never_handed_on = Some(refusal);
-                run.record(entry, EventKind::Attested, detail);
-            }
-            Attestation::Journal { at, word } => {
-                // A journal that is gone, another's, or behind the named sequence proves nothing.
-                let word = match is_named_journal(&at, &interlock, self.holes()) {
-                    Ok(()) => word,
-                    Err(detail) => JournalWord::Unreachable { detail },
+        let status = run.status.word();
+        let (taken, kind) = match start {
+            None => (take(&mut run.facts(&interlock)), of_restart),
+            Some(start) => {
+                let Some(start) = run.starts.iter_mut().find(|known| known.id == *start) else {
+                    let detail = format!("run {id} has no start {start}");
+                    return Outcome::Rejected(Rejection::Invalid { detail });
                 };
-                if !is_news(run.word.as_ref(), &word) {
-                    return Outcome::Recorded { changed: false };
-                }
-                let nothing = matches!(word, JournalWord::NoIntent | JournalWord::NotSent);
-                if nothing && run.exchange.as_ref().is_some_and(Exchange::was_written) {
-                    return self.contradiction(entry, run, format!("{word:?} against a written request"));
-                }
-                run.record(entry, EventKind::Attested, format!("the journal says {}", describe_word(&word)));
-                run.word = Some(word);
+                (take(&mut start.facts(status)), of_start)
+            }
+        };
+        match taken {
+            Taken::Known => Outcome::Recorded { changed: false },
+            Taken::Refused(rejection) => Outcome::Rejected(rejection),
+            Taken::Contradiction(detail) => self.contradiction(entry, run, detail),
+            Taken::News(detail) => {
+                run.record(entry, kind, detail);
+                self.reconsider(entry, run, &interlock)
             }
         }
-        self.reconsider(entry, run, &interlock)
     }
 
     /// Puts on record what a look at the container showed.
@@ -87,7 +67,8 @@ impl Ledger {
         let Some((mut run, interlock)) = self.with_interlock(&command.run) else {
             return Outcome::Rejected(Rejection::NoInterlock { run: command.run });
         };
-        if !run.is_open() || run.observation.as_ref() == Some(&command.observation) {
+        let wanted = run.is_open() || (self.rules(2) && wants_a_last_look(&run));
+        if !wanted || run.observation.as_ref() == Some(&command.observation) {
             return Outcome::Recorded { changed: false };
         }
         run.record(entry, EventKind::Observed, describe_observation(&command.observation));
@@ -124,11 +105,26 @@ impl Ledger {
         Outcome::Recorded { changed: true }
     }
 
+    /// Ends a quarantine whose bound has passed. The bound is no proof, and says so.
+    pub(super) fn end_quarantine(&mut self, entry: &Entry, id: RunId) -> Outcome {
+        let Some((mut run, _)) = self.with_interlock(&id) else {
+            return Outcome::Rejected(Rejection::NoInterlock { run: id });
+        };
+        match run.quarantine.as_mut().filter(|q| !q.ended && entry.clock >= q.until) {
+            None => return Outcome::Recorded { changed: false },
+            Some(quarantine) => quarantine.ended = true,
+        }
+        let detail = "its time is over, which is a bound and no proof that nothing can still land";
+        run.record(entry, EventKind::QuarantineEnded, detail.to_owned());
+        self.put_run(run);
+        Outcome::Recorded { changed: true }
+    }
+
     /// Asks what the facts now amount to, and takes the run there.
-    fn reconsider(&mut self, entry: &Entry, mut run: Run, interlock: &Interlock) -> Outcome {
+    pub(super) fn reconsider(&mut self, entry: &Entry, mut run: Run, interlock: &Interlock) -> Outcome {
         if run.is_open() {
             let baseline = run.baseline.clone().expect("a run with an interlock has a baseline");
-            let status = judge(&run, &baseline, interlock, entry.wall, self.holes());
+            let status = judge(&run, &baseline, interlock, entry, self.holes());
             let moved = status.word() != run.status.word();
             run.status = status;
             if moved {
@@ -142,7 +138,7 @@ impl Ledger {
     }
 
     /// What follows from a new status.
-    fn enter(&mut self, entry: &Entry, run: &mut Run, interlock: &Interlock) {
+    pub(super) fn enter(&mut self, entry: &Entry, run: &mut Run, interlock: &Interlock) {
         match run.status.clone() {
             Status::Unresolved { reasons } => {
                 let why: Vec<&str> = reasons.iter().map(|reason| reason.code.as_str()).collect();
@@ -168,6 +164,11 @@ impl Ledger {
             Status::Superseded { by } => {
                 run.record(entry, EventKind::Superseded, by.to_string());
             }
+            Status::OperatorResolved { resolution } => {
+                let detail = format!("by {}: {}", resolution.by, resolution.reason);
+                run.record(entry, EventKind::Resolved, detail);
+                self.begin_quarantine(entry, run, interlock);
+            }
             Status::Interlocked { .. } | Status::Refused { .. } => {
                 unreachable!("no evidence leads to {}", run.status.word())
             }
@@ -176,11 +177,11 @@ impl Ledger {
 
     /// Settled without a known end of the exchange: the target stays closed.
     fn begin_quarantine(&mut self, entry: &Entry, run: &mut Run, interlock: &Interlock) {
-        let ended = run.exchange.as_ref().is_some_and(Exchange::has_ended);
-        if ended {
+        if run.exchanges_have_ended() {
             return;
         }
-        let until = interlock.deadline.after_ms(self.limits().quarantine_ms);
+        let last = run.starts.iter().map(|start| start.deadline).fold(interlock.deadline, ClusterTime::max);
+        let until = last.after_ms(self.limits().quarantine_ms);
         run.quarantine = Some(Quarantine { until, ended: false });
         let detail = format!("the exchange is not known to have ended; at the latest until {until}");
         run.record(entry, EventKind::QuarantineBegan, detail);
@@ -195,38 +196,20 @@ impl Ledger {
 
 /// Word that comes after the settlement ends a quarantine, and is set beside the settlement.
 fn settle_afterwards(entry: &Entry, run: &mut Run) {
+    if !run.exchanges_have_ended() {
+        return;
+    }
     let Some(quarantine) = run.quarantine.as_mut().filter(|quarantine| !quarantine.ended) else { return };
-    let over = run.exchange.as_ref().is_some_and(Exchange::has_ended)
-        || matches!(run.word, Some(JournalWord::NoIntent | JournalWord::NotSent));
-    if over {
-        quarantine.ended = true;
-        run.record(entry, EventKind::QuarantineEnded, "the dispatcher's word".to_owned());
-    }
+    quarantine.ended = true;
+    run.record(entry, EventKind::QuarantineEnded, "the dispatcher's word".to_owned());
 }
 
-/// True if this is the journal that the interlock names, at or after the place that it names.
-fn is_named_journal(at: &JournalPosition, interlock: &Interlock, holes: Holes) -> Result<(), String> {
-    let named = &interlock.dispatcher.journal;
-    if holes.open(Hole::AnyJournalProves) {
-        return Ok(());
-    }
-    if at.journal != named.journal {
-        return Err(format!("journal {} answered, the interlock names {}", at.journal, named.journal));
-    }
-    if at.sequence < named.sequence {
-        return Err(format!("the journal is at {}, behind the named {}", at.sequence, named.sequence));
-    }
-    Ok(())
-}
-
-/// A stronger word replaces a weaker one, never the reverse.
-fn is_news(known: Option<&JournalWord>, word: &JournalWord) -> bool {
-    match (known, word) {
-        (None | Some(JournalWord::Unreachable { .. }), JournalWord::Unreachable { .. }) => known.is_none(),
-        (None | Some(JournalWord::Unreachable { .. }), _) => true,
-        (Some(JournalWord::Intent), JournalWord::NotSent) => true,
-        (Some(_), _) => false,
-    }
+/// An engine that answered 404 to the restart knows no such container: who is there instead is set beside
+/// the settlement, once.
+fn wants_a_last_look(run: &Run) -> bool {
+    let refused =
+        matches!(&run.status, Status::NotApplied { proof: Proof::EngineRefused { status: 404, .. } });
+    refused && !matches!(run.observation, Some(Observation::Gone { .. }))
 }
 
 /// Given back on proof (a) and (b) only; an engine that could not be reached still pauses (invariant 9).
@@ -243,35 +226,14 @@ fn refund(proof: &Proof) -> Option<Refund> {
         | NotWrittenCause::Revoked
         | NotWrittenCause::TicketExpired
         | NotWrittenCause::IncarnationChanged
-        | NotWrittenCause::JournalFailed => Refund::Whole,
+        | NotWrittenCause::JournalFailed
+        | NotWrittenCause::Held => Refund::Whole,
     })
 }
 
 fn verify_window_ms(check: crate::model::HealthCheck) -> u64 {
     let probes = 3 * (check.interval_ms.saturating_add(check.timeout_ms));
     check.start_period_ms.saturating_add(probes).clamp(30_000, 30 * 60_000)
-}
-
-fn describe_exchange(exchange: &Exchange) -> String {
-    use crate::model::Reply;
-    match exchange {
-        Exchange::NeverWritten(why) => format!("no byte was written: {}", why.detail),
-        Exchange::Written { bytes, reply: Reply::Lost(lost), .. } => {
-            format!("{bytes} bytes written, no whole reply: {}", lost.detail)
-        }
-        Exchange::Written { bytes, reply: Reply::Complete { status, message, .. }, .. } => {
-            format!("{bytes} bytes written, reply {status} {message}").trim_end().to_owned()
-        }
-    }
-}
-
-fn describe_word(word: &JournalWord) -> String {
-    match word {
-        JournalWord::NoIntent => "no intent, revoked".to_owned(),
-        JournalWord::Intent => "intent".to_owned(),
-        JournalWord::NotSent => "not sent".to_owned(),
-        JournalWord::Unreachable { detail } => format!("nothing: {detail}"),
-    }
 }
 
 fn describe_observation(observation: &Observation) -> String {

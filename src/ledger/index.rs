@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::run::Run;
-use crate::model::{ContainerId, EngineId, LogIndex, RunId, Target};
+use crate::model::{ClusterTime, ContainerId, EngineId, LogIndex, RunId, Target};
 
 /// Derived look-ups over the runs.
 #[derive(Debug, Default, Clone)]
@@ -16,6 +16,10 @@ pub(super) struct Index {
     open: BTreeSet<RunId>,
     /// Applied runs whose recovery is still watched.
     verifying: BTreeSet<RunId>,
+    /// Runs that are settled and in quarantine, by the bound of that.
+    quarantined: BTreeSet<(ClusterTime, RunId)>,
+    /// The runs of approved starts.
+    by_start: BTreeMap<RunId, RunId>,
     /// Runs by the index of their newest event.
     by_change: BTreeMap<LogIndex, RunId>,
     /// Runs by the index that made them.
@@ -40,6 +44,17 @@ impl Index {
             matches!(run.verification, super::run::Verification::Pending { .. }),
         );
 
+        for start in &run.starts {
+            self.by_start.insert(start.id.clone(), run.id.clone());
+        }
+        if let Some(quarantine) = run.quarantine {
+            let entry = (quarantine.until, run.id.clone());
+            if quarantine.ended {
+                self.quarantined.remove(&entry);
+            } else {
+                self.quarantined.insert(entry);
+            }
+        }
         let Some(baseline) = &run.baseline else { return };
         if run.interlock.is_none() {
             return;
@@ -49,6 +64,17 @@ impl Index {
         let holder = (run.opened.index, run.id.clone());
         hold(&mut self.by_container, container, &holder, stands);
         hold(&mut self.by_target, run.target.clone(), &holder, stands);
+    }
+
+    /// Forgets a run that stands for nothing any more.
+    pub(super) fn forget(&mut self, run: &Run) {
+        self.by_change.remove(&run.changed());
+        self.by_opening.remove(&run.opened.index);
+        self.open.remove(&run.id);
+        self.verifying.remove(&run.id);
+        for start in &run.starts {
+            self.by_start.remove(&start.id);
+        }
     }
 
     pub(super) fn for_container(&self, engine_id: &EngineId, container_id: &ContainerId) -> Option<&RunId> {
@@ -65,6 +91,19 @@ impl Index {
 
     pub(super) fn verifying(&self) -> impl Iterator<Item = &RunId> {
         self.verifying.iter()
+    }
+
+    /// Settled runs in quarantine, by the bound of that.
+    pub(super) fn quarantined(&self) -> impl Iterator<Item = &(ClusterTime, RunId)> {
+        self.quarantined.iter()
+    }
+
+    pub(super) fn run_of_start(&self, start: &RunId) -> Option<&RunId> {
+        self.by_start.get(start)
+    }
+
+    pub(super) fn oldest_first(&self) -> impl Iterator<Item = &RunId> {
+        self.by_opening.values()
     }
 
     pub(super) fn changed_after(&self, index: LogIndex) -> impl Iterator<Item = &RunId> {

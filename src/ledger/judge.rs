@@ -6,20 +6,22 @@
 //! The order matters, and is the protocol's: a proof that nothing was sent comes before any look at
 //! `StartedAt`, because a container can be started again by others.
 
+use super::apply::Entry;
 use super::command::Baseline;
 use super::reason::{Reason, ReasonCode};
 use super::run::{Evidence, Interlock, Proof, Run, Status, SupersededBy};
+use super::start::Start;
 use crate::model::{
     ContainerState, EngineProof, Exchange, Hole, Holes, Incarnation, JournalWord, LostReply, NotWritten,
-    NotWrittenCause, Observation, Reply, Sighting, StartedAt, WallTime, Wire,
+    NotWrittenCause, Observation, Reply, Sighting, StartedAt, Wire,
 };
 
-/// The status that the run's facts amount to. `wall` dates reasons that are new.
+/// The status that the run's facts amount to. `now` dates reasons that are new.
 pub(super) fn judge(
     run: &Run,
     baseline: &Baseline,
     interlock: &Interlock,
-    wall: WallTime,
+    now: &Entry,
     holes: Holes,
 ) -> Status {
     if let Some(proof) = proof_of_nothing(run, interlock, holes) {
@@ -38,7 +40,7 @@ pub(super) fn judge(
             evidence: Evidence::StartedAtAndReply,
         };
     }
-    let reasons = uncertainty(run, baseline, wall);
+    let reasons = uncertainty(run, baseline, now);
     if may_have_left { Status::Unresolved { reasons } } else { Status::Interlocked { reasons } }
 }
 
@@ -103,6 +105,9 @@ fn later_start(sighting: &Sighting, before: &Incarnation, holes: Holes) -> Optio
 }
 
 fn evidence(run: &Run) -> Evidence {
+    if run.starts.iter().any(Start::may_have_left) {
+        return Evidence::ByFollowUpStart;
+    }
     match (&run.exchange, &run.word) {
         (Some(Exchange::Written { reply: Reply::Complete { status: 204, .. }, .. }), _) => {
             Evidence::StartedAtAndReply
@@ -113,7 +118,7 @@ fn evidence(run: &Run) -> Evidence {
 }
 
 /// Every reason for which nothing can be claimed. A reason that stands already keeps its date.
-fn uncertainty(run: &Run, baseline: &Baseline, wall: WallTime) -> Vec<Reason> {
+fn uncertainty(run: &Run, baseline: &Baseline, now: &Entry) -> Vec<Reason> {
     let mut reasons = vec![about_the_exchange(run)];
     if let Some(JournalWord::Unreachable { detail }) = &run.word {
         reasons.push((ReasonCode::JournalUnreachable, detail.clone()));
@@ -121,12 +126,17 @@ fn uncertainty(run: &Run, baseline: &Baseline, wall: WallTime) -> Vec<Reason> {
     if run.exchange.is_some() || run.word.is_some() {
         reasons.extend(about_the_look(run, baseline));
     }
+    let awaited = run.outstanding_start(now.clock).map(|start| {
+        let detail = format!("start {} was approved by {}", start.id, start.by);
+        Reason::until(ReasonCode::StartAwaited, detail, start.opened.wall, start.deadline)
+    });
     reasons
         .into_iter()
         .map(|(code, detail)| {
-            let since = run.reasons().iter().find(|r| r.code == code).map_or(wall, |r| r.since);
+            let since = run.reasons().iter().find(|r| r.code == code).map_or(now.wall, |r| r.since);
             Reason::new(code, detail, since)
         })
+        .chain(awaited)
         .collect()
 }
 

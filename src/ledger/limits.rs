@@ -8,80 +8,114 @@ const MARGIN_LEAST_MS: u64 = 15_000;
 /// The longest margin, and the longest grace: a day.
 const LONGEST_MS: u64 = 86_400_000;
 
-/// The replicated limits. All times are in the unit that the name ends in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Limits {
-    /// The longest grace that a restart may have.
-    pub grace_max_s: u32,
-    /// The grace where neither request, label nor container names one.
-    pub grace_default_s: u32,
-    /// What the client deadline adds to the grace. At least 15,000.
-    pub margin_ms: u64,
-    /// The longest that connecting to an engine may take.
-    pub connect_ms: u64,
-    /// How long a ticket is good for.
-    pub dispatch_by_ms: u64,
-    /// The longest that one inspect may take.
-    pub inspect_ms: u64,
-    /// The longest that a new leader's replay may take, whatever hangs.
-    pub replay_ms: u64,
-    /// The first pause between two observations.
-    pub observe_first_ms: u64,
-    /// The longest pause between two observations. At most 60,000.
-    pub observe_longest_ms: u64,
-    /// Attempts per window.
-    pub attempts: u32,
-    /// The window of the attempts.
-    pub attempts_window_ms: u64,
-    /// The pause after the first attempt of a window; it doubles with each further one.
-    pub backoff_first_ms: u64,
-    /// The longest such pause.
-    pub backoff_longest_ms: u64,
-    /// Restarts in flight in the cluster.
-    pub in_flight_cluster: u32,
-    /// Restarts in flight on one host.
-    pub in_flight_host: u32,
-    /// Unresolved runs past their deadline on one host.
-    pub unresolved_host: u32,
-    /// How long a target stays closed after the deadline of a run whose exchange is not known to have ended.
-    pub quarantine_ms: u64,
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr, level $level:literal;)*) => {
+        /// The replicated limits. All times are in the unit that the name ends in.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(from = "LimitsChange", into = "LimitsChange")]
+        pub struct Limits {
+            $($(#[$doc])* pub $name: $kind,)*
+        }
+
+        /// Some of the limits: those to change. It is also the stored form of all of them.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct LimitsChange {
+            $(
+                $(#[$doc])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $name: Option<$kind>,
+            )*
+        }
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Self { $($name: $default,)* }
+            }
+        }
+
+        impl Limits {
+            /// These limits with a change made to them.
+            #[must_use]
+            pub fn with(&self, change: &LimitsChange) -> Self {
+                Self { $($name: change.$name.unwrap_or(self.$name),)* }
+            }
+        }
+
+        impl From<LimitsChange> for Limits {
+            fn from(stored: LimitsChange) -> Self {
+                Self::default().with(&stored)
+            }
+        }
+
+        /// Limits of later rules are left out while they are as at first, so that older builds read what
+        /// was stored under older rules.
+        impl From<Limits> for LimitsChange {
+            fn from(limits: Limits) -> Self {
+                let first = Limits::default();
+                Self { $($name: ($level == 1 || limits.$name != first.$name).then_some(limits.$name),)* }
+            }
+        }
+    };
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            grace_max_s: 300,
-            grace_default_s: 10,
-            margin_ms: 20_000,
-            connect_ms: 3_000,
-            dispatch_by_ms: 5_000,
-            inspect_ms: 2_000,
-            replay_ms: 2_000,
-            observe_first_ms: 500,
-            observe_longest_ms: 60_000,
-            attempts: 3,
-            attempts_window_ms: 3_600_000,
-            backoff_first_ms: 300_000,
-            backoff_longest_ms: 3_600_000,
-            in_flight_cluster: 5,
-            in_flight_host: 2,
-            unresolved_host: 8,
-            quarantine_ms: 600_000,
-        }
-    }
+limits! {
+    /// The longest grace that a restart may have.
+    grace_max_s: u32 = 300, level 1;
+    /// The grace where neither request, label nor container names one.
+    grace_default_s: u32 = 10, level 1;
+    /// What the client deadline adds to the grace. At least 15,000.
+    margin_ms: u64 = 20_000, level 1;
+    /// The longest that connecting to an engine may take.
+    connect_ms: u64 = 3_000, level 1;
+    /// How long a ticket is good for.
+    dispatch_by_ms: u64 = 5_000, level 1;
+    /// The longest that one inspect may take.
+    inspect_ms: u64 = 2_000, level 1;
+    /// The longest that a new leader's replay may take, whatever hangs.
+    replay_ms: u64 = 2_000, level 1;
+    /// The first pause between two observations.
+    observe_first_ms: u64 = 500, level 1;
+    /// The longest pause between two observations. At most 60,000.
+    observe_longest_ms: u64 = 60_000, level 1;
+    /// Attempts per window.
+    attempts: u32 = 3, level 1;
+    /// The window of the attempts.
+    attempts_window_ms: u64 = 3_600_000, level 1;
+    /// The pause after the first attempt of a window; it doubles with each further one.
+    backoff_first_ms: u64 = 300_000, level 1;
+    /// The longest such pause.
+    backoff_longest_ms: u64 = 3_600_000, level 1;
+    /// Restarts in flight in the cluster.
+    in_flight_cluster: u32 = 5, level 1;
+    /// Restarts in flight on one host.
+    in_flight_host: u32 = 2, level 1;
+    /// Unresolved runs past their deadline on one host.
+    unresolved_host: u32 = 8, level 1;
+    /// How long a target stays closed after the deadline of a run whose exchange is not known to have ended.
+    quarantine_ms: u64 = 600_000, level 1;
+    /// How long an answered request is remembered at least.
+    request_memory_ms: u64 = 86_400_000, level 2;
+    /// How many refusals are remembered for one caller within that time.
+    refusals_per_caller: u32 = 10_000, level 2;
+    /// How many attached requests are remembered for one caller within that time.
+    attaches_per_caller: u32 = 10_000, level 2;
+    /// How many ended runs are kept.
+    ended_runs: u32 = 100_000, level 2;
+    /// How long ended runs are kept.
+    ended_runs_ms: u64 = 90 * 86_400_000, level 2;
 }
 
 /// Limits that contradict a rule.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("limit {field} = {value} is not valid: {rule}")]
 pub struct InvalidLimits {
     /// The field.
-    pub field: &'static str,
+    pub field: String,
     /// Its value.
     pub value: u64,
     /// The rule that it breaks, and so what to write instead.
-    pub rule: &'static str,
+    pub rule: String,
 }
 
 impl Limits {
@@ -91,7 +125,9 @@ impl Limits {
     ///
     /// [`InvalidLimits`] names the first field that breaks a rule.
     pub fn check(&self) -> Result<(), InvalidLimits> {
-        let invalid = |field, value, rule| Err(InvalidLimits { field, value, rule });
+        let invalid = |field: &str, value, rule: &str| {
+            Err(InvalidLimits { field: field.to_owned(), value, rule: rule.to_owned() })
+        };
         if self.margin_ms < MARGIN_LEAST_MS {
             return invalid(
                 "margin_ms",
@@ -124,6 +160,11 @@ impl Limits {
             ("in_flight_cluster", self.in_flight_cluster.into()),
             ("in_flight_host", self.in_flight_host.into()),
             ("unresolved_host", self.unresolved_host.into()),
+            ("request_memory_ms", self.request_memory_ms),
+            ("refusals_per_caller", self.refusals_per_caller.into()),
+            ("attaches_per_caller", self.attaches_per_caller.into()),
+            ("ended_runs", self.ended_runs.into()),
+            ("ended_runs_ms", self.ended_runs_ms),
         ];
         match positive.into_iter().find(|(_, value)| *value == 0) {
             Some((field, value)) => invalid(field, value, "it is at least 1"),

@@ -12,7 +12,7 @@
 //! 3. At most one open or quarantined run per target and per (engine id, container id).
 //! 4. `not-applied` only on proof, and only from whom the interlock names (`judge`).
 //! 5. `applied` only on a strictly later `StartedAt` of the same container on the same engine (`judge`).
-//! 6. Nothing but evidence ends an open run.
+//! 6. Nothing but evidence or an operator ends an open run, and nothing forgets it (`prune`).
 //! 9. Attempts are charged when the interlock commits, to two keys, and given back only on proof.
 //! 10. The client deadline fits the work; what does not fit is refused by name.
 //! 11. Whatever is refused or uncertain says why, since when, and what would end it.
@@ -22,31 +22,51 @@
 
 mod admission;
 mod apply;
+mod approval;
 mod attempts;
+mod checks;
 mod command;
 mod evidence;
+mod hold;
+mod holding;
+mod hosts;
 mod index;
 mod judge;
 mod limits;
+mod memory;
+mod moment;
+mod order;
 mod outcome;
+mod prune;
 mod reason;
 mod record;
+mod requests;
+mod resolution;
+mod resolve;
 mod run;
+mod start;
 
 #[cfg(test)]
 mod tests;
 
+pub use admission::Weighed;
 pub use apply::{Applied, ApplyError, EntryPosition, Ledger, LoadError, RULES_LEVEL};
 pub use attempts::{AttemptKey, Attempts, Charge};
+pub use checks::{Check, CheckName};
 pub use command::{
-    Attest, Attestation, Baseline, BindHost, Command, DispatcherRef, Expectation, Guard, Observe,
-    OpenInterlock, Proposer, RecordExchange, RefuseRequest, Request, Stamped, Verify,
+    ANONYMOUS, Attest, Attestation, Baseline, BindHost, Command, DispatcherRef, Expectation, Guard, LiftHold,
+    Observe, OpenInterlock, OpenStart, PlaceHold, Proposer, RecordExchange, RefuseRequest, Request, Resolve,
+    Stamped, Verify,
 };
-pub use limits::{InvalidLimits, Limits};
-pub use outcome::{Decision, DecisionKind, Outcome, Rejection};
+pub use hold::{Hold, HoldOwner, HoldScope};
+pub use limits::{InvalidLimits, Limits, LimitsChange};
+pub use moment::Moment;
+pub use outcome::{Decision, DecisionKind, Exhausted, Outcome, Rejection, Share, StartDecision};
 pub use reason::{Reason, ReasonCode};
 pub use record::{Change, Host, Key, Meta, Record, Remembered};
+pub use resolution::{Assertion, Resolution};
 pub use run::{
-    Disposition, Event, EventKind, Evidence, Interlock, Moment, Proof, Quarantine, Run, Status, SupersededBy,
+    Disposition, Event, EventKind, Evidence, Interlock, Proof, Quarantine, Run, Status, SupersededBy,
     Verification,
 };
+pub use start::Start;

@@ -103,6 +103,23 @@ reason_codes! {
     /// The host has as many unresolved runs as it may.
     UnresolvedHost = "unresolved-host", ends "one of the host's unresolved runs is settled";
 
+    /// A hold stands.
+    Held = "held", ends "the hold is lifted, or its time is over";
+
+    // Refusals of a start.
+    /// The run is not open any more.
+    RunSettled = "run-settled", ends "never: a run that is settled stays so";
+    /// The restart is not known to have been sent.
+    RestartNotSent = "restart-not-sent", ends "the dispatcher reports that the restart was sent";
+    /// The restart may still be under way.
+    RestartUnderWay = "restart-under-way", ends "the engine answers the restart, or its deadline passes";
+    /// Another start may still take effect.
+    StartOutstanding = "start-outstanding", ends "the start's exchange ends, or its deadline passes";
+    /// The container is not the one, or not the life, that the restart ended.
+    IncarnationChanged = "incarnation-changed", ends "never: this run is of another life of the container";
+    /// The container is not exited.
+    TargetNotDown = "target-not-down", ends "the container exits; one that runs needs no start";
+
     // Uncertainty while an interlock is open.
     /// Nobody knows yet whether the request left.
     AwaitingDispatch = "awaiting-dispatch", ends "the dispatcher reports what became of the request";
@@ -135,7 +152,9 @@ reason_codes! {
     /// A `StartedAt` that is no instant.
     StartedAtUnreadable = "started-at-unreadable", ends "the engine shows a later StartedAt, or removes the container";
     /// The container does not run.
-    TargetDown = "target-down", ends "the container is started by hand, or by its own restart policy";
+    TargetDown = "target-down", ends "an operator approves a start (relatch approve-start RUN), or the container is started by hand or by its own restart policy";
+    /// An approved start may be on its way, or may have had its effect.
+    StartAwaited = "start-awaited", ends "a later StartedAt shows the start's effect, or its deadline passes";
 }
 
 impl fmt::Display for ReasonCode {

@@ -5,11 +5,13 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::attempts::{AttemptKey, Attempts};
-use super::command::DispatcherRef;
+use super::command::{DispatcherRef, anonymous, is_anonymous};
+use super::hold::Hold;
 use super::limits::Limits;
+use super::moment::Moment;
 use super::outcome::Decision;
-use super::run::{Moment, Run};
-use crate::model::{ClusterId, ClusterTime, EngineId, HostName, RequestId, RunId};
+use super::run::Run;
+use crate::model::{ClusterId, ClusterTime, EngineId, HoldId, HostName, RequestId, RunId};
 
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +27,8 @@ pub enum Record {
     Request(Remembered),
     /// The attempts of one key.
     Attempts(Attempts),
+    /// A hold.
+    Hold(Box<Hold>),
 }
 
 /// What there is one of.
@@ -37,6 +41,18 @@ pub struct Meta {
     pub clock: ClusterTime,
     /// The limits.
     pub limits: Limits,
+    /// The rules in force. Left out of the stored form while they are the first, which knew no others.
+    #[serde(default = "first_rules", skip_serializing_if = "are_first_rules")]
+    pub rules_level: u32,
+}
+
+fn first_rules() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands over a reference
+fn are_first_rules(level: &u32) -> bool {
+    *level == first_rules()
 }
 
 /// A bound host.
@@ -57,6 +73,9 @@ pub struct Host {
 pub struct Remembered {
     /// The caller's id.
     pub id: RequestId,
+    /// The caller. Left out of the stored form as in [`Request`](super::Request).
+    #[serde(default = "anonymous", skip_serializing_if = "is_anonymous")]
+    pub caller: String,
     /// SHA-256 of the request as sent and of its caller, in hex.
     pub digest: String,
     /// The answer.
@@ -78,6 +97,8 @@ pub enum Key {
     Request(RequestId),
     /// Of [`Record::Attempts`].
     Attempts(AttemptKey),
+    /// Of [`Record::Hold`].
+    Hold(HoldId),
 }
 
 /// A record that is new, changed or gone.
@@ -99,6 +120,7 @@ impl Record {
             Self::Run(run) => Key::Run(run.id.clone()),
             Self::Request(remembered) => Key::Request(remembered.id.clone()),
             Self::Attempts(attempts) => Key::Attempts(attempts.key.clone()),
+            Self::Hold(hold) => Key::Hold(hold.id.clone()),
         }
     }
 }
@@ -115,6 +137,7 @@ impl fmt::Display for Key {
                 write!(f, "attempts/name/{engine_id}/{name}")
             }
             Self::Attempts(AttemptKey::Container(id)) => write!(f, "attempts/container/{id}"),
+            Self::Hold(id) => write!(f, "hold/{id}"),
         }
     }
 }

@@ -5,27 +5,15 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::command::{Baseline, DispatcherRef, Expectation, Proposer, Request};
+use super::moment::Moment;
+use super::order::OrderFacts;
 use super::reason::{Reason, ReasonCode};
+use super::resolution::Resolution;
+use super::start::Start;
 use crate::model::{
-    ClusterTime, ContainerId, Exchange, Fence, Grace, Incarnation, JournalWord, LogIndex, NodeId, NotWritten,
-    Observation, RunId, Target, Term, WallTime,
+    ClusterTime, ContainerId, Exchange, Fence, Grace, Incarnation, JournalWord, LogIndex, NotWritten,
+    Observation, RunId, Target, WallTime,
 };
-
-/// Where and when something was decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Moment {
-    /// The entry's place in the log.
-    pub index: LogIndex,
-    /// The entry's term.
-    pub term: Term,
-    /// The node that proposed it.
-    pub node: NodeId,
-    /// The cluster clock when it was applied.
-    pub clock: ClusterTime,
-    /// The proposer's wall clock.
-    pub wall: WallTime,
-}
 
 /// What is claimed about a run's effect. `Uncertain` is the absence of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,6 +62,11 @@ pub enum Status {
         /// What is there instead.
         by: SupersededBy,
     },
+    /// An operator ended it. No claim is made about the effect.
+    OperatorResolved {
+        /// How.
+        resolution: Resolution,
+    },
 }
 
 /// What stands behind `applied`, beside the later `StartedAt`.
@@ -86,6 +79,8 @@ pub enum Evidence {
     StartedAtOnly,
     /// The journal could not be asked whether anything was sent: attribution unknown.
     JournalUnreachable,
+    /// It was seen after an approved start had been sent: by that, not by the restart.
+    ByFollowUpStart,
 }
 
 /// A proof that a run's request had no effect and never will.
@@ -162,7 +157,7 @@ pub struct Interlock {
 pub struct Quarantine {
     /// When it ends without word of the dispatcher. A bound, not a proof.
     pub until: ClusterTime,
-    /// True once the dispatcher's word ended it.
+    /// True once it ended, by the dispatcher's word or by its bound.
     pub ended: bool,
 }
 
@@ -206,10 +201,18 @@ pub enum EventKind {
     Superseded,
     /// The target stays closed.
     QuarantineBegan,
-    /// The dispatcher's word ended the quarantine.
+    /// The quarantine ended, by the dispatcher's word or by its bound.
     QuarantineEnded,
     /// Verification ended.
     Verified,
+    /// A start was approved.
+    StartApproved,
+    /// What the wire showed of a start was recorded.
+    StartExchanged,
+    /// The journal or the proposer stated what it knows of a start.
+    StartAttested,
+    /// An operator ended the run.
+    Resolved,
     /// Evidence came that contradicts the settlement. The settlement stands; this must be looked into.
     Contradicted,
 }
@@ -246,6 +249,9 @@ pub struct Run {
     pub quarantine: Option<Quarantine>,
     /// Whether the container became well.
     pub verification: Verification,
+    /// The starts that were approved since, oldest first. Left out of the stored form while there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<Start>,
     /// The history, oldest first.
     pub events: Vec<Event>,
 }
@@ -267,6 +273,7 @@ impl Run {
             observation: None,
             quarantine: None,
             verification: Verification::NotStarted,
+            starts: Vec::new(),
             events: Vec::new(),
         }
     }
@@ -277,9 +284,10 @@ impl Run {
         match self.status {
             Status::Applied { .. } => Disposition::Applied,
             Status::Refused { .. } | Status::NotApplied { .. } => Disposition::NotApplied,
-            Status::Interlocked { .. } | Status::Unresolved { .. } | Status::Superseded { .. } => {
-                Disposition::Uncertain
-            }
+            Status::Interlocked { .. }
+            | Status::Unresolved { .. }
+            | Status::Superseded { .. }
+            | Status::OperatorResolved { .. } => Disposition::Uncertain,
         }
     }
 
@@ -302,7 +310,10 @@ impl Run {
             Status::Refused { reasons }
             | Status::Interlocked { reasons }
             | Status::Unresolved { reasons } => reasons,
-            Status::Applied { .. } | Status::NotApplied { .. } | Status::Superseded { .. } => &[],
+            Status::Applied { .. }
+            | Status::NotApplied { .. }
+            | Status::Superseded { .. }
+            | Status::OperatorResolved { .. } => &[],
         }
     }
 
@@ -310,9 +321,47 @@ impl Run {
     #[must_use]
     pub fn quarantine_reason(&self, clock: ClusterTime) -> Option<Reason> {
         let quarantine = self.quarantine.filter(|_| self.is_quarantined(clock))?;
-        let began = self.events.iter().rev().find(|event| event.kind == EventKind::QuarantineBegan)?;
         let detail = "the exchange is not known to have ended";
-        Some(Reason::until(ReasonCode::Quarantined, detail, began.at.wall, quarantine.until))
+        Some(Reason::until(ReasonCode::Quarantined, detail, self.quarantine_began()?, quarantine.until))
+    }
+
+    /// Since when its target is closed although it is settled.
+    pub(super) fn quarantine_began(&self) -> Option<WallTime> {
+        let began = self.events.iter().rev().find(|event| event.kind == EventKind::QuarantineBegan)?;
+        Some(began.at.wall)
+    }
+
+    /// True if nothing that was sent for it, or may have been, can still take effect.
+    #[must_use]
+    pub fn exchanges_have_ended(&self) -> bool {
+        let unsent = matches!(self.word, Some(JournalWord::NoIntent | JournalWord::NotSent));
+        (unsent || self.exchange.as_ref().is_some_and(Exchange::has_ended))
+            && self.starts.iter().all(Start::has_ended)
+    }
+
+    /// The start that is outstanding, if one is.
+    #[must_use]
+    pub fn outstanding_start(&self, clock: ClusterTime) -> Option<&Start> {
+        self.starts.iter().find(|start| start.is_outstanding(clock))
+    }
+
+    /// One of its starts.
+    #[must_use]
+    pub fn start(&self, id: &RunId) -> Option<&Start> {
+        self.starts.iter().find(|start| start.id == *id)
+    }
+
+    /// What is on record of its restart, to be added to.
+    pub(super) fn facts<'a>(&'a mut self, interlock: &'a Interlock) -> OrderFacts<'a> {
+        OrderFacts {
+            proposer: &interlock.proposer,
+            dispatcher: &interlock.dispatcher,
+            status: self.status.word(),
+            proven_unsent: matches!(self.status, Status::NotApplied { .. }),
+            exchange: &mut self.exchange,
+            word: &mut self.word,
+            never_handed_on: &mut self.never_handed_on,
+        }
     }
 
     /// How often something of this kind happened.
@@ -339,6 +388,7 @@ impl Status {
             Self::Applied { .. } => "APPLIED",
             Self::NotApplied { .. } => "NOT_APPLIED",
             Self::Superseded { .. } => "SUPERSEDED",
+            Self::OperatorResolved { .. } => "OPERATOR_RESOLVED",
         }
     }
 }
@@ -371,6 +421,7 @@ impl fmt::Display for Evidence {
             Self::StartedAtAndReply => "a later StartedAt and the engine's reply",
             Self::StartedAtOnly => "StartedAt only, no response",
             Self::JournalUnreachable => "StartedAt only, journal unreachable: attribution unknown",
+            Self::ByFollowUpStart => "a later StartedAt, by-follow-up-start",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What the wire showed of one restart request. Facts only: what they prove is the ledger's to say.
+//! What the wire showed of one restart or start request. Facts only: what they prove is the ledger's to say.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub enum EngineProof {
     Unproven,
 }
 
-/// One restart request, from the connection to the reply.
+/// One request, from the connection to the reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exchange {
@@ -63,12 +63,14 @@ pub enum NotWrittenCause {
     Revoked,
     /// The ticket was void: its dispatch-by had passed.
     TicketExpired,
-    /// The container is no longer the incarnation of the interlock, or no longer fit to be restarted.
+    /// The container is no longer the incarnation of the interlock, or no longer fit to be restarted or started.
     IncarnationChanged,
     /// The container could not be looked at once more.
     Unreadable,
     /// The intent could not be written to the journal.
     JournalFailed,
+    /// A hold stands.
+    Held,
 }
 
 /// What came back for a request that was written.

@@ -22,8 +22,14 @@ pub enum Hole {
     ReplyIsEvidence,
     /// Invariant 5: an equal `StartedAt` counts as later.
     EqualIsLater,
+    /// Invariant 6: what has not ended is pruned as well.
+    PruneOpenRuns,
     /// Invariant 7: admission opens before the replay.
     AdmitBeforeReplay,
+    /// Invariant 8: a fact whose proposal had no answer counts as committed.
+    FailedSettlementSettles,
+    /// Invariant 9: attempts are charged to the name alone.
+    ChargeNameAlone,
     /// Invariant 10: the time to connect is taken out of the time for the work.
     DeadlineFromConnect,
 }
@@ -36,7 +42,10 @@ const NAMES: &[(Hole, &str)] = &[
     (Hole::AnyJournalProves, "any-journal-proves"),
     (Hole::ReplyIsEvidence, "reply-is-evidence"),
     (Hole::EqualIsLater, "equal-is-later"),
+    (Hole::PruneOpenRuns, "prune-open-runs"),
     (Hole::AdmitBeforeReplay, "admit-before-replay"),
+    (Hole::FailedSettlementSettles, "failed-settlement-settles"),
+    (Hole::ChargeNameAlone, "charge-name-alone"),
     (Hole::DeadlineFromConnect, "deadline-from-connect"),
 ];
 

@@ -83,8 +83,13 @@ text_id!(
     ClusterId, "cluster id", "it is 32 lower-case hex digits", |t| lower_hex(t, 32)
 );
 text_id!(
-    /// One decision about one target. Random, minted by the proposer.
+    /// One decision about one target, or one approved start within a run: to a dispatcher, both are orders.
+    /// Random, minted by the proposer (a start's may be the caller's).
     RunId, "run id", "it is 32 lower-case hex digits", |t| lower_hex(t, 32)
+);
+text_id!(
+    /// One hold. Random, minted by whoever asks for it.
+    HoldId, "hold id", "it is 32 lower-case hex digits", |t| lower_hex(t, 32)
 );
 text_id!(
     /// One life of one process: it changes at every start.

@@ -19,7 +19,8 @@ pub use fence::{Fence, LogIndex, Term};
 pub use grace::{Grace, GraceSource};
 pub use hole::{Hole, Holes, UnknownHole};
 pub use ids::{
-    ClusterId, ContainerId, EngineId, HostName, InvalidId, JournalId, NodeId, ProcessNonce, RequestId, RunId,
+    ClusterId, ContainerId, EngineId, HoldId, HostName, InvalidId, JournalId, NodeId, ProcessNonce,
+    RequestId, RunId,
 };
 pub use incarnation::{EngineInstant, Incarnation, InvalidInstant, StartedAt};
 pub use journal::{JournalPosition, JournalWord};

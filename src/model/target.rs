@@ -87,6 +87,20 @@ impl Target {
         &self.host
     }
 
+    /// The Compose project, of a target that names one.
+    #[must_use]
+    pub fn project(&self) -> Option<&str> {
+        let (project, service) = self.path.split_once('/')?;
+        service.contains('/').then_some(project)
+    }
+
+    /// `host/project/service` as `host/project/service/1`, which it stands for; any other target as it is.
+    #[must_use]
+    pub fn first_replica(self) -> Self {
+        let parts = self.path.split('/').count();
+        if parts == 2 { Self { path: format!("{}/1", self.path), ..self } } else { self }
+    }
+
     /// What follows the host: `container-name`, or `project/service/N`.
     #[must_use]
     pub fn path(&self) -> &str {

@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use crate::consensus::Consensus;
 use crate::dispatch::Dispatcher;
 use crate::docker::EngineInfo;
-use crate::ledger::{BindHost, Command, DispatcherRef, Guard, Limits, Outcome};
+use crate::ledger::{BindHost, Command, DispatcherRef, Guard, Outcome};
 use crate::model::{HostName, Term};
 
 /// The pause before an engine that did not answer is asked again.
@@ -25,8 +25,6 @@ pub(super) struct Binding {
     pub(super) consensus: Consensus,
     pub(super) host: HostName,
     pub(super) dispatcher: Dispatcher,
-    /// Limits that the command line names.
-    pub(super) named: NamedLimits,
     /// Told whenever the engine begins to answer, or does not (any more).
     pub(super) heard: watch::Sender<Option<EngineWord>>,
 }
@@ -44,26 +42,6 @@ pub enum EngineWord {
         /// Why, and what to do next.
         why: String,
     },
-}
-
-/// Limits that the command line names; what it does not name stays as it is in force.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct NamedLimits {
-    pub(super) grace_max_s: Option<u32>,
-    pub(super) margin_ms: Option<u64>,
-}
-
-impl NamedLimits {
-    /// The limits in force with what is named put over them.
-    pub(super) fn over(self, in_force: &Limits) -> Limits {
-        let grace_max_s = self.grace_max_s.unwrap_or(in_force.grace_max_s);
-        Limits {
-            grace_max_s,
-            grace_default_s: in_force.grace_default_s.min(grace_max_s),
-            margin_ms: self.margin_ms.unwrap_or(in_force.margin_ms),
-            ..in_force.clone()
-        }
-    }
 }
 
 impl Binding {
@@ -98,11 +76,6 @@ impl Binding {
     }
 
     async fn bind(&self, term: Term) -> Result<(), String> {
-        let in_force = self.consensus.read(|ledger| ledger.limits().clone());
-        let wanted = self.named.over(&in_force);
-        if wanted != in_force {
-            self.propose(term, Command::SetLimits(wanted)).await?;
-        }
         let engine = self.identify().await;
         self.hear(match &engine {
             Ok(engine) => EngineWord::Answered { server_version: engine.server_version.clone() },

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::binding::{Binding, EngineWord, NamedLimits};
+use super::binding::{Binding, EngineWord};
 use super::own_container::{container_layer, own_container};
 use super::panic::abort_on_panic;
 use crate::api;
 use crate::consensus::{self, Consensus, ConsensusError};
-use crate::coordinator::{Coordinator, HostLink, Parts};
+use crate::coordinator::{Coordinator, HostLink, NamedLimits, Parts};
 use crate::dispatch::{Dispatcher, Journal, JournalError};
-use crate::docker::{Endpoint, Engine, EngineLimits, InvalidEndpoint};
+use crate::docker::{Endpoint, Engine, EngineLimits, InvalidEndpoint, TcpOptions};
 use crate::env::{self, Clock, OsRandomness, Randomness, RandomnessError, SystemClock, hex_id};
 use crate::ledger::{Guard, InvalidLimits, Limits, Proposer};
 use crate::model::{HostName, InvalidId, NodeId, ProcessNonce, UnknownHole};
@@ -39,6 +39,8 @@ pub struct DevOptions {
     pub ephemeral_data: bool,
     /// The engine's endpoint, as in `unix:///var/run/docker.sock`.
     pub docker: String,
+    /// How it is reached, if that is over TCP.
+    pub tcp: TcpOptions,
     /// The grace limit, in seconds; `None` leaves the one in force.
     pub grace_max_s: Option<u32>,
     /// The margin of the client deadline, in milliseconds; `None` leaves the one in force.
@@ -162,11 +164,11 @@ pub async fn run_dev(
     #[cfg(feature = "failpoints")]
     let _failpoints = fail::FailScenario::setup();
     let holes = env::holes()?;
-    let endpoint = Endpoint::parse(&options.docker)?;
+    let endpoint = Endpoint::read(&options.docker, &options.tcp)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let randomness: Arc<dyn Randomness> = Arc::new(OsRandomness);
     let named = NamedLimits { grace_max_s: options.grace_max_s, margin_ms: options.margin_ms };
-    named.over(&Limits::default()).check()?;
+    Limits::default().with(&named.over(&Limits::default())).check()?;
     if let Some(kind) = container_layer(&options.data_dir).filter(|_| !options.ephemeral_data) {
         return Err(NodeError::WritableLayer { data_dir: options.data_dir, kind });
     }
@@ -215,6 +217,7 @@ pub async fn run_dev(
         clock,
         randomness,
         own_container: own_container(),
+        named_limits: named,
         holes,
     });
 
@@ -227,7 +230,7 @@ pub async fn run_dev(
     let (closing, mut under_way) = (coordinator.clone(), dispatcher.under_way());
     let heard = watch::Sender::new(None);
     let hears = heard.subscribe();
-    let binding = Binding { consensus: consensus.clone(), host, dispatcher, named, heard };
+    let binding = Binding { consensus: consensus.clone(), host, dispatcher, heard };
     let binder = tokio::spawn(binding.keep(stopped.clone()));
     let mut stop_serving = stopped;
     let mut server = tokio::spawn(api::serve(coordinator, listener, async move {

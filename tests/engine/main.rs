@@ -8,4 +8,6 @@ mod demo;
 mod fixture;
 mod lost;
 mod restart;
+mod start;
+mod tls;
 mod world;

@@ -150,6 +150,21 @@ async fn an_engine_that_hangs_or_is_none_is_said_to_be_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_engine_on_a_port_is_looked_at_in_the_same_way() {
+    let world = World::new().await;
+    let port = world.engine.serve_tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let at = |docker: String| doctor(&NodeOptions { docker, ..world.options.clone() });
+    let said = at(format!("tcp://{port}"));
+    assert_eq!((said.names().as_slice(), said.exit), (ALL, 0), "{:#?}", said.checks);
+    said.expect("docker-engine", "ok", &["Docker Engine 29.3.1"]);
+    at("tcp://203.0.113.1:2375".into()).expect(
+        "docker-socket",
+        "fail",
+        &["203.0.113.1", "--docker-insecure"],
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn engines_that_cannot_be_used_are_refused_by_name() {
     let engine = |identity: Value| {
         let spec = serde_json::from_value(json!({ "engine": identity })).unwrap();

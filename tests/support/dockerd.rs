@@ -32,6 +32,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::certificates::{Authority, Issued};
+
 /// The one image there is: Debian's static busybox, imported, since no registry can be assumed.
 pub const IMAGE: &str = "relatch-test:1";
 
@@ -97,6 +99,29 @@ impl Dockerd {
 
     /// A running engine for one test alone, gone when it is dropped.
     pub fn own() -> Dockerd {
+        Dockerd::begin(|_| Vec::new())
+    }
+
+    /// The same, and it also listens on a port of this machine, by TLS with this certificate, to clients of that CA
+    /// alone. Its log tells of each request.
+    pub fn own_with_tls(server: &Issued, clients: &Authority) -> Dockerd {
+        Dockerd::begin(|folder| {
+            let tls = folder.join("tls");
+            server.write(&tls, clients);
+            let file = |flag: &str, name: &str| format!("--{flag}={}", tls.join(name).display());
+            let mut arguments =
+                ["--debug", "--tlsverify", "--host=tcp://127.0.0.1:0"].map(str::to_owned).to_vec();
+            arguments.extend([
+                file("tlscacert", "ca.pem"),
+                file("tlscert", "cert.pem"),
+                file("tlskey", "key.pem"),
+            ]);
+            arguments
+        })
+    }
+
+    /// Starts one with more arguments, which may name files that are put into its folder now.
+    fn begin(arguments: impl FnOnce(&Path) -> Vec<String>) -> Dockerd {
         for (program, package) in
             [("dockerd", "docker.io"), ("containerd", "docker.io"), ("docker", "docker.io")]
         {
@@ -108,7 +133,7 @@ impl Dockerd {
         }
         let folder = make_folder();
         write_configuration(&folder);
-        let supervisor = Mutex::new(Supervisor::spawn(&folder));
+        let supervisor = Mutex::new(Supervisor::spawn(&folder, &arguments(&folder)));
         let dockerd = Dockerd { folder, supervisor };
         dockerd.start();
         dockerd.import_image();
@@ -118,6 +143,32 @@ impl Dockerd {
     /// What to give as `--docker`: `unix:///…/docker.sock`.
     pub fn endpoint(&self) -> String {
         format!("unix://{}", self.socket().display())
+    }
+
+    /// What to give as `--docker` with certificates: `tcp://127.0.0.1:PORT`. The port is another after each start.
+    pub fn tcp_endpoint(&self) -> String {
+        let begun = Instant::now();
+        loop {
+            // The port is the engine's own choice, of which it tells last.
+            let said = self.log().rsplit_once("API listen on 127.0.0.1:").map(|(_, rest)| rest.to_owned());
+            let digits = |text: String| text.chars().take_while(char::is_ascii_digit).collect::<String>();
+            if let Some(port) = said.map(digits).filter(|port| !port.is_empty()) {
+                return format!("tcp://127.0.0.1:{port}");
+            }
+            assert!(begun.elapsed() < GIVE_UP_AFTER, "dockerd never told its port\n{}", self.log_tail());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The restart requests for a container that an engine with a telling log got so far.
+    pub fn posts(&self, id: &str) -> usize {
+        let path = format!("/containers/{id}/restart");
+        self.log().lines().filter(|line| line.contains("POST") && line.contains(&path)).count()
+    }
+
+    fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.folder.join("dockerd.log")).unwrap_or_default())
+            .into_owned()
     }
 
     /// The path of the engine's socket.
@@ -416,7 +467,7 @@ impl Drop for Dockerd {
 }
 
 impl Supervisor {
-    fn spawn(folder: &Path) -> Supervisor {
+    fn spawn(folder: &Path, arguments: &[String]) -> Supervisor {
         let me = std::fs::metadata("/proc/self").expect("reading /proc/self");
         let (user, group) =
             (std::os::unix::fs::MetadataExt::uid(&me), std::os::unix::fs::MetadataExt::gid(&me));
@@ -435,6 +486,7 @@ impl Supervisor {
             .arg("dockerd.sh")
             .arg(folder)
             .arg(group.to_string())
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)

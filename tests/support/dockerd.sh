@@ -1,5 +1,5 @@
 #!/bin/sh
-# Looks after one dockerd for the engine tests: dockerd.sh FOLDER GROUP-ID
+# Looks after one dockerd for the engine tests: dockerd.sh FOLDER GROUP-ID [ARGUMENT OF DOCKERD]…
 #
 # Commands come on stdin, one a line, and each is answered by one line on stdout. The end of stdin
 # means that the test process is gone, however it went (a finished run, a panic, SIGKILL): then
@@ -8,6 +8,7 @@
 set -u
 folder=$1
 group=$2
+shift 2
 # Debian keeps the daemons in sbin.
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 containerd_pid=
@@ -51,7 +52,7 @@ end() { # pid, seconds to be patient; 1 if it had to be killed
   return "$forced"
 }
 
-start() {
+start() { # more arguments of dockerd
   # Our own containerd: dockerd would otherwise join the machine's, where another dockerd's containers live.
   if ! running "$containerd_pid"; then
     containerd --config "$folder/containerd.toml" >> "$folder/containerd.log" 2>&1 < /dev/null &
@@ -61,7 +62,7 @@ start() {
   dockerd --config-file "$folder/daemon.json" --containerd "$folder/containerd.sock" \
     --data-root "$folder/data" --exec-root "$folder/exec" --pidfile "$folder/dockerd.pid" \
     --host "unix://$folder/docker.sock" --group "$group" \
-    --bridge none --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false \
+    --bridge none --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false "$@" \
     >> "$folder/dockerd.log" 2>&1 < /dev/null &
   dockerd_pid=$!
 }
@@ -99,7 +100,7 @@ clean_up() {
 while read -r command; do
   case "$command" in
     start)
-      start
+      start "$@"
       echo "started $dockerd_pid"
       ;;
     stop)

@@ -202,6 +202,15 @@ impl Node {
         self.child.try_wait().expect("waiting for relatch").is_none()
     }
 
+    /// SIGTERM until it has ended, which then waits for no answer: signals that come close together are one.
+    pub fn stop_at_once(mut self) {
+        let status = wait_for("the node to end", || {
+            self.terminate();
+            self.child.try_wait().expect("waiting for relatch").ok_or_else(|| "it still runs".to_owned())
+        });
+        assert!(status.success(), "it ended with {status:?}\n{}", tail(&self.log));
+    }
+
     /// Waits for an orderly end.
     pub fn ended(mut self) {
         let status = self.child.wait().expect("waiting for relatch");
@@ -297,7 +306,9 @@ impl Drop for Node {
 pub fn relatch() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_relatch"));
     // What the person who runs the tests has set for their own cluster is not meant for these.
-    command.env_remove("RELATCH_ADDR").env_remove("FAILPOINTS");
+    for variable in ["RELATCH_ADDR", "FAILPOINTS", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"] {
+        command.env_remove(variable);
+    }
     command
 }
 

@@ -10,10 +10,13 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::api::backend::Backend;
 use crate::api::serve::{ServeError, serve_backend};
-use crate::coordinator::{Answer, RecoveryRequest, RequestError};
+use crate::coordinator::{
+    Answer, ApproveRequest, Explanation, HoldRequest, Placed, RecoveryRequest, RequestError, ResolveRequest,
+};
 use crate::ledger::{
-    Baseline, BindHost, Command, DispatcherRef, EntryPosition, Guard, Ledger, Observe, OpenInterlock,
-    Outcome, Proposer, Reason, ReasonCode, RecordExchange, RefuseRequest, Rejection, Request, Run, Stamped,
+    Baseline, BindHost, Command, DispatcherRef, EntryPosition, Guard, Hold, HoldOwner, Ledger, LiftHold,
+    LimitsChange, Observe, OpenInterlock, Outcome, PlaceHold, Proposer, RULES_LEVEL, Reason, ReasonCode,
+    RecordExchange, RefuseRequest, Rejection, Request, Resolve, Run, Stamped, StartDecision,
 };
 use crate::model::{
     ClusterId, ClusterTime, ContainerId, ContainerState, EngineId, EngineInstant, Exchange, Grace,
@@ -55,6 +58,7 @@ impl Book {
             applied: watch::Sender::new(LogIndex(0)),
             admits: watch::Sender::new(true),
         };
+        book.apply(Command::RaiseRulesLevel { level: RULES_LEVEL });
         book.apply(Command::BindHost(BindHost {
             host: HostName::new("local").unwrap(),
             engine_id: engine_id(),
@@ -70,7 +74,7 @@ impl Book {
         page.clock += 100;
         let position = EntryPosition { term: TERM, index: LogIndex(page.index) };
         let stamped = Stamped {
-            level: 1,
+            level: RULES_LEVEL,
             clock: ClusterTime(page.clock),
             wall: WallTime(1_714_558_900_000 + page.clock),
             node: NodeId(1),
@@ -84,7 +88,13 @@ impl Book {
 
     /// Opens a run of container `number`, named `c<number>`.
     pub(super) fn open(&self, number: u8) -> Run {
-        let request = Request { id: None, digest: "d".into(), reason: "stuck".into(), spelling: "s".into() };
+        let request = Request {
+            id: None,
+            caller: "anonymous".into(),
+            digest: "d".into(),
+            reason: "stuck".into(),
+            spelling: "s".into(),
+        };
         self.decide(number, request)
     }
 
@@ -120,6 +130,7 @@ impl Book {
             run: id.clone(),
             request: Request {
                 id: None,
+                caller: "anonymous".to_owned(),
                 digest: "d".into(),
                 reason: "stuck".into(),
                 spelling: target.to_string(),
@@ -140,6 +151,7 @@ impl Book {
         let journal = JournalPosition { sequence: 9, ..dispatcher().journal };
         let outcome = self.apply(Command::RecordExchange(Box::new(RecordExchange {
             run: run.id.clone(),
+            start: None,
             journal,
             exchange,
         })));
@@ -182,6 +194,7 @@ impl Backend for Book {
         });
         let stored = Request {
             id: request.id,
+            caller: "anonymous".to_owned(),
             digest: request.digest,
             reason: request.reason,
             spelling: request.spelling.to_string(),
@@ -192,12 +205,12 @@ impl Backend for Book {
             }
             Some((_, mut decision)) => {
                 decision.repeated = true;
-                Ok(Answer { run: self.run(&decision.run), decision })
+                Ok(Answer { run: self.run(&decision.run), decision, dry_run: false })
             }
             None => {
                 let number = request.spelling.path().trim_start_matches('c').parse().map_err(|_| {
                     RequestError::Invalid {
-                        field: "target",
+                        field: "target".into(),
                         rule: "containers here are called c0 to c255".into(),
                     }
                 })?;
@@ -206,8 +219,57 @@ impl Backend for Book {
                 let decision = id
                     .and_then(|id| self.read(|ledger| ledger.remembered(&id).map(|r| r.decision.clone())))
                     .expect("requests here have an id");
-                Ok(Answer { decision, run })
+                Ok(Answer { decision, run, dry_run: false })
             }
+        }
+    }
+
+    async fn explain(&self, _: RecoveryRequest) -> Result<Explanation, RequestError> {
+        Err(no_engine())
+    }
+
+    async fn resolve_run(&self, request: ResolveRequest) -> Result<(Run, bool), RequestError> {
+        let ResolveRequest { run, by, reason, assertion, accept_late_post } = request;
+        let id = run.clone();
+        let resolve = Resolve { run, by, reason, assertion, accept_late_post };
+        match self.apply(Command::Resolve(Box::new(resolve))) {
+            Outcome::Recorded { changed } => Ok((self.run(&id), !changed)),
+            other => Err(RequestError::Precondition {
+                kind: "RUN_SETTLED",
+                subject: id.to_string(),
+                detail: format!("{other:?}"),
+            }),
+        }
+    }
+
+    async fn approve_start(&self, _: ApproveRequest) -> Result<(Run, StartDecision), RequestError> {
+        Err(no_engine())
+    }
+
+    async fn place_hold(&self, request: HoldRequest) -> Result<Placed, RequestError> {
+        let HoldRequest { scope, by, reason, duration_ms, id } = request;
+        let id = id.expect("requests here have an id");
+        let place = PlaceHold { id, scope, owner: HoldOwner::Operator, by, reason, duration_ms };
+        match self.apply(Command::PlaceHold(Box::new(place))) {
+            Outcome::Held { hold, repeated } => Ok(Placed { hold: *hold, repeated, open_runs: Vec::new() }),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn lift_hold(&self, which: LiftHold, _: String) -> Result<Vec<Hold>, RequestError> {
+        match self.apply(Command::LiftHold(which)) {
+            Outcome::Lifted(lifted) => Ok(lifted),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn change_limits(&self, change: LimitsChange) -> Result<(), RequestError> {
+        match self.apply(Command::ChangeLimits(change)) {
+            Outcome::Done => Ok(()),
+            Outcome::Rejected(why) => {
+                Err(RequestError::Invalid { field: "limits".into(), rule: why.to_string() })
+            }
+            other => panic!("{other:?}"),
         }
     }
 
@@ -265,6 +327,10 @@ impl Served {
     }
 }
 
+fn no_engine() -> RequestError {
+    RequestError::Unavailable { detail: "there is no engine in a book".into() }
+}
+
 fn dispatcher() -> DispatcherRef {
     let journal = JournalPosition { journal: JournalId::new("a".repeat(32)).unwrap(), sequence: 0 };
     DispatcherRef { guard: Guard::Agent, journal }
@@ -303,7 +369,7 @@ fn a_book_tells_a_rejection_from_a_change() {
         bytes: 1,
         reply: Reply::Lost(LostReply { status: None, timed_out: true, detail: String::new() }),
     };
-    let record = RecordExchange { run: run.id, journal, exchange };
+    let record = RecordExchange { run: run.id, start: None, journal, exchange };
     let outcome = book.apply(Command::RecordExchange(Box::new(record)));
     assert!(matches!(outcome, Outcome::Rejected(Rejection::NoInterlock { .. })), "{outcome:?}");
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
+use super::super::dev::Setup;
 use super::check::{Check, Status};
 use super::restarters;
 use crate::docker::{Endpoint, Engine, EngineInfo, EngineLimits, ListFilter};
@@ -32,21 +33,23 @@ const FIRST_WITHOUT_KEY: u32 = 24;
 const START_IT: &str = "start Docker (systemctl start docker), or name another socket with --docker";
 
 /// Looks at the engine of `--docker`.
-pub(super) async fn look(docker: &str) -> Vec<Check> {
-    let endpoint = match docker.parse::<Endpoint>() {
+pub(super) async fn look(setup: &Setup) -> Vec<Check> {
+    let endpoint = match endpoint(setup) {
         Ok(endpoint) => endpoint,
-        Err(error) => return vec![Check::fail(SOCKET, error.to_string(), "correct --docker")],
+        Err(error) => {
+            return vec![Check::fail(SOCKET, error.to_string(), "correct --docker, or DOCKER_HOST")];
+        }
     };
     let limits = EngineLimits::default();
-    let mut checks = Vec::new();
-    let address = endpoint.to_string();
-    if let Some(path) = address.strip_prefix("unix://") {
-        let check = socket(Path::new(path), limits.connect_ms).await;
-        let is_open = check.status == Status::Ok;
-        checks.push(check);
-        if !is_open {
-            return checks;
+    let reached = match &endpoint {
+        Endpoint::Unix(path) => socket(path.as_path(), limits.connect_ms).await,
+        Endpoint::Tcp(_) | Endpoint::Tls(..) => {
+            Check::ok(SOCKET, format!("none: the engine is at {endpoint}"))
         }
+    };
+    let mut checks = vec![reached];
+    if checks.iter().any(|check| check.status == Status::Fail) {
+        return checks;
     }
     let engine = Engine::new(endpoint, limits);
     let before_ms = SystemClock.wall_ms();
@@ -76,6 +79,11 @@ pub(super) async fn look(docker: &str) -> Vec<Check> {
         ),
     });
     checks
+}
+
+/// As a node would have it.
+fn endpoint(setup: &Setup) -> anyhow::Result<Endpoint> {
+    Ok(Endpoint::read(setup.docker(), &setup.tcp()?)?)
 }
 
 /// Whether anything can be asked over the socket.

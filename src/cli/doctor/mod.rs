@@ -26,7 +26,7 @@ pub(super) struct Doctor {
 
 impl Doctor {
     pub(super) async fn run(self, output: &Output) -> anyhow::Result<Exit> {
-        let mut checks = engine::look(&self.setup.docker).await;
+        let mut checks = engine::look(&self.setup).await;
         let (data_dir, ephemeral_data) = (self.setup.data_dir(), self.setup.ephemeral_data);
         checks.extend(tokio::task::spawn_blocking(move || disk::look(data_dir, ephemeral_data)).await?);
         checks.push(listen::look(&self.setup));

@@ -60,6 +60,7 @@ impl List {
                 statuses: self.status.iter().map(|status| status.0.into()).collect(),
                 page_size: missing.min(PAGE),
                 page_token: std::mem::take(&mut all.next_page_token),
+                ..ListRunsRequest::default()
             };
             let call = async |mut client: Client| client.list_runs(request.clone()).await;
             let page = nodes.call(Retry::READ, output, call).await.map_err(CallError::advise)?;

@@ -154,20 +154,113 @@ async fn a_container_named_like_anothers_id_is_not_taken_for_it() {
 }
 
 #[tokio::test]
-async fn a_word_that_is_not_known_is_uncertain_and_taken_for_nothing_else() {
-    for (pointer, word) in [("/State/Status", "hibernating"), ("/State/Health/Status", "so-so")] {
+async fn a_word_that_is_not_known_is_taken_for_nothing_else_and_spoils_nothing_beside_it() {
+    let known = showing(&container()).engine().inspect(ID).await.unwrap();
+    let odd_state = Sighting { state: ContainerState::Unknown, ..known.sighting.clone() };
+    let odd_health = Sighting { health: Health::None, ..known.sighting.clone() };
+    for (pointer, word, sighting) in [
+        ("/State/Status", "hibernating", odd_state.clone()),
+        ("/State/Status", "stopping", odd_state.clone()),
+        ("/State/Status", "", odd_state),
+        ("/State/Health/Status", "so-so", odd_health.clone()),
+        ("/State/Health/Status", "none", odd_health),
+        // A part that nobody here looks at.
+        ("/HostConfig/RestartPolicy/Name", "perhaps", known.sighting.clone()),
+    ] {
         let mut odd = container();
+        odd["HostConfig"] = json!({ "RestartPolicy": { "Name": "no" } });
         *odd.pointer_mut(pointer).unwrap() = json!(word);
-        let seen = showing(&odd).engine().observe(&id()).await;
-        assert!(matches!(&seen, Observation::Unreadable { detail } if detail.contains(word)), "{seen:?}");
+        let seen = showing(&odd).engine().inspect(ID).await.unwrap();
+        assert_eq!(seen, Inspection { sighting, ..known.clone() }, "{pointer}: {word:?}");
     }
-    for (word, state) in [("stopping", ContainerState::Unknown), ("", ContainerState::Unknown)] {
-        let mut odd = container();
-        odd["State"]["Status"] = json!(word);
-        odd["State"]["Health"]["Status"] = json!("none");
-        let sighting = showing(&odd).engine().inspect(ID).await.unwrap().sighting;
-        assert_eq!((sighting.state, sighting.health), (state, Health::None), "{word:?}");
+}
+
+#[tokio::test]
+async fn a_list_with_one_word_that_is_not_known_is_whole() {
+    let other = "f".repeat(64);
+    let body = json!([
+        { "Id": ID, "Names": ["/web"], "Labels": { "a": "b" }, "State": "hibernating" },
+        { "Id": other, "Names": ["/db"], "Labels": null, "State": "exited", "Mounts": [{ "Type": "cloud" }] },
+    ])
+    .to_string();
+    let raw = engine(move |_| engine_reply(200, &body));
+    let listed = raw.engine().list(&ListFilter::default()).await.unwrap();
+    let shown: Vec<_> =
+        listed.iter().map(|one| (one.id.as_str(), one.names[0].as_str(), one.state)).collect();
+    let expected = [(ID, "web", ContainerState::Unknown), (other.as_str(), "db", ContainerState::Exited)];
+    assert_eq!(shown, expected);
+    assert_eq!(listed[0].labels, BTreeMap::from([("a".to_owned(), "b".to_owned())]));
+}
+
+#[tokio::test]
+async fn a_list_with_one_entry_that_names_no_container_is_an_error_and_never_a_part() {
+    let body = json!([{ "Id": ID, "State": "hibernating" }, "no container"]).to_string();
+    let raw = engine(move |_| engine_reply(200, &body));
+    let error = raw.engine().list(&ListFilter::default()).await.unwrap_err();
+    assert!(matches!(error, EngineError::Unreadable { .. }), "{error}");
+}
+
+/// An engine whose `/info` is this, and whose replies have this `Server`.
+fn informing(server: &'static str, info: impl Fn() -> Value + Send + Sync + 'static) -> RawEngine {
+    let info = Arc::new(info);
+    let body = container().to_string();
+    RawEngine::start(move |mut visit: Visit| {
+        let (info, body) = (Arc::clone(&info), body.clone());
+        async move {
+            let reply = |path: &str| match path {
+                "/_ping" => engine_reply(200, "OK"),
+                "/info" => engine_reply(200, &info().to_string()),
+                _ => engine_reply(200, &body),
+            };
+            visit.serve(|path| reply(path).replace("Docker/20.10.24", server)).await;
+        }
+    })
+}
+
+#[tokio::test]
+async fn an_engine_is_known_in_spite_of_words_that_are_not() {
+    let raw = informing(
+        "Docker/99",
+        || json!({ "ID": "ENGI:NE", "Name": "edge", "CgroupDriver": "magic", "Swarm": { "LocalNodeState": "odd" } }),
+    );
+    let info = raw.engine().identify().await.unwrap();
+    assert_eq!((info.engine_id.as_str(), info.name.as_str()), ("ENGI:NE", "edge"));
+    assert!(!info.is_swarm_node);
+}
+
+#[tokio::test]
+async fn an_engine_without_an_id_is_no_engine_to_speak_of() {
+    for info in [json!({}), json!({ "ID": null }), json!({ "ID": "" }), json!({ "ID": "", "Isolation": "x" })]
+    {
+        let shown = info.clone();
+        let raw = informing("Docker/27", move || shown.clone());
+        let error = raw.engine().identify().await.unwrap_err();
+        assert!(
+            matches!(&error, EngineError::Unreadable { detail, .. } if detail.contains("/info")),
+            "{error}"
+        );
+        let seen = raw.engine().observe(&id()).await;
+        assert!(matches!(&seen, Observation::Unreadable { .. }), "{info}: {seen:?}");
     }
+}
+
+#[tokio::test]
+async fn an_engine_with_another_id_at_each_call_is_told_apart() {
+    let calls = AtomicUsize::new(0);
+    let raw = informing(
+        "Libpod/5.4.0",
+        move || json!({ "ID": format!("id-{}", calls.fetch_add(1, Ordering::SeqCst)) }),
+    );
+    let (first, second) = (raw.engine().identify().await.unwrap(), raw.engine().identify().await.unwrap());
+    assert!(first.is_podman && second.is_podman, "{first:?}");
+    assert_ne!(first.engine_id, second.engine_id);
+    // So that nothing of one look is ever taken for the same engine's as that of another.
+    let (Observation::Seen(one), Observation::Seen(two)) =
+        (raw.engine().observe(&id()).await, raw.engine().observe(&id()).await)
+    else {
+        panic!("it does not show its container")
+    };
+    assert_ne!(one.engine_id, two.engine_id);
 }
 
 #[tokio::test]

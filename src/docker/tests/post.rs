@@ -321,6 +321,32 @@ async fn the_request_is_one_head_with_its_grace_and_every_byte_is_counted() {
 }
 
 #[tokio::test]
+async fn a_start_is_one_head_and_its_304_without_a_body_is_a_whole_reply() {
+    let reply = "HTTP/1.1 304 Not Modified\r\nApi-Version: 1.41\r\nServer: Docker/27 (linux)\r\n\r\n";
+    // A 304 has no body, whatever its head says of one (RFC 9110, section 15.4.5).
+    let with_length = reply.replace("\r\n\r\n", "\r\nContent-Length: 500\r\n\r\n");
+    for reply in [reply.to_owned(), with_length] {
+        let raw = RawEngine::start(move |mut visit: Visit| {
+            let reply = reply.clone();
+            async move {
+                visit.read_head().await;
+                visit.write(reply.as_bytes()).await;
+                visit.read_to_end().await;
+            }
+        });
+        let permit = yes();
+        let connection = raw.engine().connect().await.unwrap();
+        let sealed = connection.start(&ContainerId::new(ID).unwrap(), LONG, permit.clone()).await;
+        assert_eq!(complete(sealed), (304, EngineProof::Proven, String::new()));
+        let arrived = raw.after(1).await;
+        let text = String::from_utf8(arrived[0].clone()).unwrap();
+        assert!(text.starts_with(&format!("POST /containers/{ID}/start HTTP/1.1\r\n")), "{text}");
+        assert_eq!((arrived.len(), heads(&arrived[0])), (1, 1), "{text}");
+        assert_eq!(permit.0.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test]
 async fn a_refusal_by_the_permit_is_proof_and_no_byte_arrives() {
     for cause in [NotWrittenCause::Fenced, NotWrittenCause::Revoked, NotWrittenCause::TicketExpired] {
         let raw = RawEngine::start(|mut visit: Visit| async move { visit.read_to_end().await });

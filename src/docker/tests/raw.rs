@@ -1,4 +1,4 @@
-//! A raw server on a unix socket, which does to each connection what a script says, and keeps what really
+//! A raw server on a unix socket or a port, which does to each connection what a script says, and keeps what really
 //! arrived.
 
 use std::future::Future;
@@ -6,17 +6,21 @@ use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
 use super::{Endpoint, Engine, EngineLimits};
+use crate::env::Stream;
 
 type Log = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// The server. It ends with the value.
 pub(super) struct RawEngine {
-    dir: TempDir,
+    endpoint: String,
+    /// Of its socket; it goes with the value.
+    _dir: TempDir,
     log: Log,
     ended: watch::Receiver<usize>,
     task: JoinHandle<()>,
@@ -24,45 +28,96 @@ pub(super) struct RawEngine {
 
 /// One connection, as the script has it.
 pub(super) struct Visit {
-    pub(super) stream: UnixStream,
+    pub(super) stream: Box<dyn Stream>,
     log: Log,
     number: usize,
 }
 
+/// Where it accepts.
+enum Listener {
+    Unix(UnixListener),
+    Tcp(TcpListener, Option<TlsAcceptor>),
+}
+
+impl Listener {
+    async fn accept(&self) -> (Box<dyn Stream>, Option<TlsAcceptor>) {
+        match self {
+            Self::Unix(listener) => (Box::new(listener.accept().await.unwrap().0), None),
+            Self::Tcp(listener, tls) => (Box::new(listener.accept().await.unwrap().0), tls.clone()),
+        }
+    }
+}
+
 impl RawEngine {
-    /// Accepts without end, and runs the script for each connection; the connection is closed with the
-    /// script's end.
+    /// Accepts on a unix socket without end, and runs the script for each connection; the connection is closed
+    /// with the script's end.
     pub(super) fn start<F, R>(script: F) -> Self
     where
-        F: Fn(Visit) -> R + Send + 'static,
+        F: Fn(Visit) -> R + Send + Sync + 'static,
         R: Future<Output = ()> + Send + 'static,
     {
         let dir = tempfile::tempdir().unwrap();
-        let listener = UnixListener::bind(dir.path().join("s")).unwrap();
+        let socket = dir.path().join("s");
+        let listener = Listener::Unix(UnixListener::bind(&socket).unwrap());
+        Self::run(dir, socket.to_str().unwrap().to_owned(), listener, script)
+    }
+
+    /// The same on a port, under TLS if there is some. Where the handshake fails, the script is not run, but
+    /// counts as ended.
+    pub(super) async fn start_tcp<F, R>(tls: Option<TlsAcceptor>, script: F) -> Self
+    where
+        F: Fn(Visit) -> R + Send + Sync + 'static,
+        R: Future<Output = ()> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("tcp://{}", listener.local_addr().unwrap());
+        Self::run(tempfile::tempdir().unwrap(), endpoint, Listener::Tcp(listener, tls), script)
+    }
+
+    fn run<F, R>(dir: TempDir, endpoint: String, listener: Listener, script: F) -> Self
+    where
+        F: Fn(Visit) -> R + Send + Sync + 'static,
+        R: Future<Output = ()> + Send + 'static,
+    {
         let log = Log::default();
         let (ends, ended) = watch::channel(0);
-        let accepted = Arc::clone(&log);
+        let (accepted, script) = (Arc::clone(&log), Arc::new(script));
         let task = tokio::spawn(async move {
             loop {
-                let (stream, _) = listener.accept().await.unwrap();
+                let (stream, tls) = listener.accept().await;
                 let number = {
                     let mut log = accepted.lock().unwrap();
                     log.push(Vec::new());
                     log.len() - 1
                 };
-                let visit = script(Visit { stream, log: Arc::clone(&accepted), number });
-                let ends = ends.clone();
+                let (log, script, ends) = (Arc::clone(&accepted), Arc::clone(&script), ends.clone());
                 tokio::spawn(async move {
-                    visit.await;
+                    let shaken: Result<Box<dyn Stream>, _> = match tls {
+                        None => Ok(stream),
+                        Some(tls) => match tls.accept(stream).into_fallible().await {
+                            Ok(stream) => Ok(Box::new(stream)),
+                            Err((_, stream)) => Err(stream),
+                        },
+                    };
+                    match shaken {
+                        Ok(stream) => script(Visit { stream, log, number }).await,
+                        // Closed with something unread, the connection would be reset, and the alert lost.
+                        Err(mut stream) => drop(stream.read_to_end(&mut Vec::new()).await),
+                    }
                     ends.send_modify(|count| *count += 1);
                 });
             }
         });
-        Self { dir, log, ended, task }
+        Self { endpoint, _dir: dir, log, ended, task }
+    }
+
+    /// Where it listens.
+    pub(super) fn endpoint(&self) -> &str {
+        &self.endpoint
     }
 
     pub(super) fn engine(&self) -> Engine {
-        engine_at(&self.dir)
+        patient(Endpoint::parse(&self.endpoint).unwrap())
     }
 
     /// What arrived on each connection so far, once that many scripts have ended.
@@ -78,9 +133,13 @@ impl Drop for RawEngine {
     }
 }
 
-/// An engine whose socket is, or would be, `s` in that folder. Its limits are far beyond what a test takes.
+/// An engine whose socket is, or would be, `s` in that folder.
 pub(super) fn engine_at(dir: &TempDir) -> Engine {
-    let endpoint = Endpoint::parse(dir.path().join("s").to_str().unwrap()).unwrap();
+    patient(Endpoint::parse(dir.path().join("s").to_str().unwrap()).unwrap())
+}
+
+/// An engine with limits far beyond what a test takes.
+pub(super) fn patient(endpoint: Endpoint) -> Engine {
     Engine::new(endpoint, EngineLimits { connect_ms: 600_000, inspect_ms: 600_000, list_ms: 600_000 })
 }
 

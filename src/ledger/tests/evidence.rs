@@ -142,7 +142,7 @@ fn only_the_proposer_in_the_same_life_says_that_it_never_handed_a_run_on() {
     let refusal = NotWritten { cause: NotWrittenCause::AuthorityLost, detail: "test".to_owned() };
     let say = |proposer: Proposer| {
         let attestation = Attestation::NeverHandedOn { proposer, refusal: refusal.clone() };
-        Command::Attest(Box::new(Attest { run: run.clone(), attestation }))
+        Command::Attest(Box::new(Attest { run: run.clone(), start: None, attestation }))
     };
     let mut restarted = proposer();
     restarted.nonce = ProcessNonce::new("e".repeat(32)).unwrap();

@@ -2,6 +2,7 @@
 
 mod admission;
 mod evidence;
+mod golden;
 mod properties;
 mod stored;
 
@@ -52,6 +53,8 @@ struct World {
     index: u64,
     clock_ms: u64,
     runs: u64,
+    /// Every entry that was applied.
+    log: Vec<(EntryPosition, Stamped)>,
 }
 
 /// An `OpenInterlock` in the making.
@@ -65,7 +68,7 @@ impl World {
 
     fn with(limits: Limits) -> Self {
         let ledger = Ledger::new(cluster(), holes());
-        let mut world = Self { ledger, term: Term(1), index: 0, clock_ms: 0, runs: 0 };
+        let mut world = Self { ledger, term: Term(1), index: 0, clock_ms: 0, runs: 0, log: Vec::new() };
         assert_eq!(world.apply(Command::SetLimits(limits)), Outcome::Done);
         let bound = world.apply(Command::BindHost(BindHost {
             host: HostName::new("local").unwrap(),
@@ -98,6 +101,7 @@ impl World {
             command,
         };
         let entry = EntryPosition { term: self.term, index: LogIndex(self.index) };
+        self.log.push((entry, stamped.clone()));
         self.ledger.apply(entry, stamped).unwrap().outcome
     }
 
@@ -108,6 +112,7 @@ impl World {
             run: run_id(self.runs),
             request: Request {
                 id: None,
+                caller: ANONYMOUS.to_owned(),
                 digest: "00".to_owned(),
                 reason: "test".to_owned(),
                 spelling: "local/web".to_owned(),
@@ -168,12 +173,17 @@ impl World {
     }
 
     fn exchanged_by(&mut self, run: &RunId, exchange: Exchange, journal: JournalPosition) -> Outcome {
-        self.apply(Command::RecordExchange(Box::new(RecordExchange { run: run.clone(), journal, exchange })))
+        self.apply(Command::RecordExchange(Box::new(RecordExchange {
+            run: run.clone(),
+            start: None,
+            journal,
+            exchange,
+        })))
     }
 
     fn journal_says(&mut self, run: &RunId, at: JournalPosition, word: JournalWord) -> Outcome {
         let attestation = Attestation::Journal { at, word };
-        self.apply(Command::Attest(Box::new(Attest { run: run.clone(), attestation })))
+        self.apply(Command::Attest(Box::new(Attest { run: run.clone(), start: None, attestation })))
     }
 
     fn observe(&mut self, run: &RunId, observation: Observation) -> Outcome {

@@ -33,6 +33,7 @@ fn the_changes_of_every_entry_add_up_to_the_records() {
             Command::OpenInterlock(Box::new(ask.0)),
             Command::RecordExchange(Box::new(RecordExchange {
                 run,
+                start: None,
                 journal: position("a", 6),
                 exchange: never_written(NotWrittenCause::TicketExpired),
             })),
@@ -77,7 +78,12 @@ fn a_record_under_another_key_is_refused() {
 
 #[test]
 fn a_stored_form_with_a_field_that_nobody_knows_is_refused() {
-    let meta = Record::Meta(Meta { cluster: cluster(), clock: ClusterTime(1), limits: Limits::default() });
+    let meta = Record::Meta(Meta {
+        cluster: cluster(),
+        clock: ClusterTime(1),
+        limits: Limits::default(),
+        rules_level: 1,
+    });
     let mut json = serde_json::to_value(&meta).unwrap();
     json["meta"]["surprise"] = serde_json::json!(1);
     assert!(serde_json::from_value::<Record>(json).is_err());

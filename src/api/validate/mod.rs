@@ -1,5 +1,9 @@
 //! Whether a message is well-formed. Every field that is not is named, with its rule and what to write.
 
+mod holds;
+mod limits;
+mod operator;
+
 use std::str::FromStr;
 
 use prost::Message;
@@ -10,12 +14,19 @@ use tonic_types::FieldViolation;
 
 use super::status::{invalid, violation};
 use crate::coordinator::RecoveryRequest;
-use crate::ledger::Expectation;
-use crate::model::{ContainerId, EngineInstant, InvalidId, LogIndex, RequestId, RunId, Target};
+use crate::ledger::{ANONYMOUS, Expectation};
+use crate::model::{ContainerId, EngineInstant, HostName, InvalidId, LogIndex, RequestId, Target};
 use crate::rpc::v1;
+
+pub(super) use holds::{hold_request, lift_request, shown};
+pub(super) use limits::limits_change;
+pub(super) use operator::{approve_request, resolve_request};
 
 /// The longest reason, in characters.
 const REASON_CHARS: usize = 1_000;
+
+/// The longest name of an operator, in characters.
+const OPERATOR_CHARS: usize = 128;
 
 /// The longest page of runs, and the usual one.
 const PAGE_LONGEST: u32 = 1_000;
@@ -55,14 +66,53 @@ pub(super) fn recovery_request(
     let request = (|| {
         Some(RecoveryRequest {
             id: id?,
+            caller: caller.to_owned(),
             digest: digest(message, caller),
             spelling: spelling?,
             reason: reason?,
             grace_s: grace_s?,
             expect: expect?,
+            dry_run: message.dry_run,
         })
     })();
     check.end(request)
+}
+
+/// What `Explain` asks for: a request that is never sent.
+pub(super) fn explain_request(message: &v1::ExplainRequest) -> Result<RecoveryRequest, Status> {
+    let mut check = Check::default();
+    let spelling = check.take("target", Target::parse(&message.target));
+    let grace_s = check.take("grace", message.grace.as_ref().map(grace_s).transpose());
+    let request = (|| {
+        Some(RecoveryRequest {
+            id: None,
+            caller: ANONYMOUS.to_owned(),
+            digest: String::new(),
+            spelling: spelling?,
+            reason: "explain".to_owned(),
+            grace_s: grace_s?,
+            expect: None,
+            dry_run: true,
+        })
+    })();
+    check.end(request)
+}
+
+/// The beginning of a run's id, or all of it.
+pub(super) fn run_beginning(text: &str) -> Result<String, Status> {
+    let mut check = Check::default();
+    let beginning = check.take("run_id", beginning(text));
+    check.end(beginning)
+}
+
+fn beginning(text: &str) -> Result<String, String> {
+    let hex = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    if hex && (8..=32).contains(&text.len()) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "run id {text:?} is not valid: it is 32 lower-case hex digits, or the first 8 or more of them"
+    ))
 }
 
 /// SHA-256, in hex, of the request and of who sent it. Fields that are left out do not enter, so a message
@@ -88,6 +138,10 @@ pub(super) struct Page {
     pub(super) size: usize,
     /// Opened before this index only.
     pub(super) before: Option<LogIndex>,
+    /// Of this host only.
+    pub(super) host: Option<HostName>,
+    /// The one that answered this request only.
+    pub(super) request: Option<RequestId>,
 }
 
 /// A page of runs, well-formed.
@@ -97,20 +151,19 @@ pub(super) fn page(message: &v1::ListRunsRequest) -> Result<Page, Status> {
     let statuses = check.take("statuses", message.statuses.iter().copied().map(known_status).collect());
     let size = check.take("page_size", page_size(message.page_size));
     let before = check.take("page_token", page_token(&message.page_token));
-    let page = (|| Some(Page { target: target?, statuses: statuses?, size: size?, before: before? }))();
+    let host = check.take("host", optional::<HostName>(&message.host));
+    let request = check.take("request_id", optional::<RequestId>(&message.request_id));
+    let page = (|| {
+        Some(Page {
+            target: target?,
+            statuses: statuses?,
+            size: size?,
+            before: before?,
+            host: host?,
+            request: request?,
+        })
+    })();
     check.end(page)
-}
-
-/// A run's id that must be there.
-pub(super) fn run_id(text: &str) -> Result<RunId, Status> {
-    let mut check = Check::default();
-    let id = check.take("run_id", RunId::new(text));
-    check.end(id)
-}
-
-/// A run's id that may be left out.
-pub(super) fn optional_run_id(text: &str) -> Result<Option<RunId>, Status> {
-    present(text).map(run_id).transpose()
 }
 
 fn present(text: &str) -> Option<&str> {
@@ -121,10 +174,25 @@ fn optional<T: FromStr<Err = InvalidId>>(text: &str) -> Result<Option<T>, Invali
     present(text).map(str::parse).transpose()
 }
 
+/// The name of an operator, for the record.
+fn operator(text: &str) -> Result<String, String> {
+    let chars = text.chars().count();
+    if text.trim().is_empty() {
+        return Err("it is required: name who decides this, for the record".into());
+    }
+    if chars > OPERATOR_CHARS {
+        return Err(format!("it has {chars} characters, and at most {OPERATOR_CHARS} are kept: shorten it"));
+    }
+    if text.chars().any(char::is_control) {
+        return Err("it is one line without control characters: take out line breaks and tabs".into());
+    }
+    Ok(text.to_owned())
+}
+
 fn reason(text: &str) -> Result<String, String> {
     let chars = text.chars().count();
     if text.trim().is_empty() {
-        return Err("it is required: say in a few words why the container shall be restarted".into());
+        return Err("it is required: say in a few words why".into());
     }
     if chars > REASON_CHARS {
         return Err(format!("it has {chars} characters, and at most {REASON_CHARS} are kept: shorten it"));
@@ -206,6 +274,7 @@ mod tests {
                 container_id: ID.into(),
                 started_at: Some(Timestamp { seconds: 1_700_000_000, nanos: 5 }),
             }),
+            dry_run: false,
         }
     }
 

@@ -1,0 +1,106 @@
+//! Holds: what must not be restarted, for now.
+//!
+//! One word for every stop. A hold stands in the way of admission, of a dispatch that is not yet on its way,
+//! and of an approved start; it never ends a run, and never calls back what was sent.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::moment::Moment;
+use super::reason::{Reason, ReasonCode};
+use crate::model::{ClusterTime, HoldId, HostName, Target};
+
+/// What a hold covers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HoldScope {
+    /// Every container of every host.
+    Everything,
+    /// Every container of one host.
+    Host(HostName),
+    /// Every service of one Compose project.
+    Project {
+        /// On this host.
+        host: HostName,
+        /// The project.
+        project: String,
+    },
+    /// One container, by its canonical target or by its name on the host.
+    Target(Target),
+}
+
+/// Who placed a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HoldOwner {
+    /// A person, or a program on its own account.
+    Operator,
+    /// relatch itself.
+    Auto,
+}
+
+/// A hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hold {
+    /// Its id.
+    pub id: HoldId,
+    /// What it covers.
+    pub scope: HoldScope,
+    /// Who placed it.
+    pub owner: HoldOwner,
+    /// Their name.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// How long it was asked for; `None` until it is lifted.
+    pub duration_ms: Option<u64>,
+    /// Where and when it was placed.
+    pub placed: Moment,
+}
+
+impl Hold {
+    /// When it ends by itself.
+    #[must_use]
+    pub fn until(&self) -> Option<ClusterTime> {
+        self.duration_ms.map(|duration_ms| self.placed.clock.after_ms(duration_ms))
+    }
+
+    /// True while it is in force.
+    #[must_use]
+    pub fn stands(&self, clock: ClusterTime) -> bool {
+        self.until().is_none_or(|until| clock < until)
+    }
+
+    /// True if it covers a container, which has its canonical target and a name on its host.
+    #[must_use]
+    pub fn covers(&self, target: &Target, name: &str) -> bool {
+        match &self.scope {
+            HoldScope::Everything => true,
+            HoldScope::Host(host) => host == target.host(),
+            HoldScope::Project { host, project } => {
+                host == target.host() && target.project() == Some(project.as_str())
+            }
+            HoldScope::Target(held) => {
+                held == target || (held.host() == target.host() && held.path() == name)
+            }
+        }
+    }
+
+    pub(super) fn reason(&self) -> Reason {
+        let detail = format!("{} is held by {}: {} (hold {})", self.scope, self.by, self.reason, self.id);
+        Reason { until: self.until(), ..Reason::new(ReasonCode::Held, detail, self.placed.wall) }
+    }
+}
+
+impl fmt::Display for HoldScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Everything => f.write_str("everything"),
+            Self::Host(host) => write!(f, "host {host}"),
+            Self::Project { host, project } => write!(f, "project {host}/{project}"),
+            Self::Target(target) => write!(f, "{target}"),
+        }
+    }
+}

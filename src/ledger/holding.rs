@@ -1,0 +1,58 @@
+//! Placing and lifting holds, and what they stand in the way of.
+
+use super::apply::{Entry, Ledger};
+use super::command::{LiftHold, PlaceHold};
+use super::hold::{Hold, HoldOwner};
+use super::outcome::{Outcome, Rejection};
+use super::reason::Reason;
+use crate::model::{ClusterTime, Target};
+
+/// How many holds there may be: each is looked at for every request.
+const MOST: usize = 1_000;
+
+impl Ledger {
+    /// Why a container is held at `clock`; empty if it is not.
+    #[must_use]
+    pub fn held(&self, target: &Target, name: &str, clock: ClusterTime) -> Vec<Reason> {
+        let holds = self.holds().filter(|hold| hold.stands(clock) && hold.covers(target, name));
+        holds.map(Hold::reason).collect()
+    }
+
+    pub(super) fn place_hold(&mut self, entry: &Entry, command: PlaceHold) -> Outcome {
+        let PlaceHold { id, scope, owner, by, reason, duration_ms } = command;
+        let hold = Hold { id, scope, owner, by, reason, duration_ms, placed: entry.moment() };
+        if let Some(known) = self.holds().find(|known| known.id == hold.id) {
+            let same = Hold { placed: known.placed, ..hold.clone() } == *known;
+            return if same {
+                Outcome::Held { hold: Box::new(known.clone()), repeated: true }
+            } else {
+                Outcome::Rejected(Rejection::HoldIdReused { hold: hold.id })
+            };
+        }
+        if hold.duration_ms == Some(0) {
+            let detail =
+                "a hold of 0 ms holds nothing: leave the duration out, or name a longer one".to_owned();
+            return Outcome::Rejected(Rejection::Invalid { detail });
+        }
+        if self.holds().count() >= MOST {
+            let detail = format!("there are {MOST} holds: lift some, or place one over a wider scope");
+            return Outcome::Rejected(Rejection::Invalid { detail });
+        }
+        self.put_hold(hold.clone());
+        Outcome::Held { hold: Box::new(hold), repeated: false }
+    }
+
+    /// Lifts one hold by its id, or every operator's hold of exactly one scope.
+    pub(super) fn lift_hold(&mut self, entry: &Entry, command: &LiftHold) -> Outcome {
+        let meant = |hold: &&Hold| match command {
+            LiftHold::Id(id) => hold.id == *id,
+            LiftHold::Scope(scope) => hold.scope == *scope && hold.owner == HoldOwner::Operator,
+        };
+        let lifted: Vec<Hold> =
+            self.holds().filter(|hold| hold.stands(entry.clock)).filter(meant).cloned().collect();
+        for hold in &lifted {
+            self.remove_hold(hold);
+        }
+        Outcome::Lifted(lifted)
+    }
+}

@@ -1,0 +1,117 @@
+//! A leader inside this process: for what a test cannot reach in a node that is a process of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use relatch::consensus::{self, Consensus};
+use relatch::coordinator::{
+    Answer, Coordinator, HostLink, Parts, RecoveryRequest, RequestError, Supervision,
+};
+use relatch::dispatch::{Dispatcher, Journal};
+use relatch::docker::{Endpoint as Address, Engine as Client, EngineLimits};
+use relatch::env::{OsRandomness, SystemClock};
+use relatch::ledger::{BindHost, Command, DispatcherRef, Guard, Proposer, Run};
+use relatch::model::{Holes, HostName, NodeId, ProcessNonce, RequestId, RunId, Target, Term};
+use relatch::storage::{DataDir, Database, Identity};
+
+use crate::world::{GIVE_UP_AFTER, World};
+
+/// A node's parts, in this process, whose disk can be made to fail.
+pub struct Leader {
+    pub log: Database,
+    journal: Database,
+    pub consensus: Consensus,
+    pub dispatcher: Dispatcher,
+    coordinator: Coordinator,
+    supervision: Supervision,
+    dir: DataDir,
+}
+
+impl Leader {
+    pub async fn start(world: &World) -> Self {
+        let node = NodeId(1);
+        let identity = Identity::mint(&OsRandomness, node).expect("an identity");
+        let dir = DataDir::open(&world.options.data_dir, || Ok(identity)).expect("a data directory");
+        let cluster = dir.identity().cluster.clone();
+        let disk = Database::open(dir.part("journal"), Journal::FAMILIES).expect("a database");
+        let journal = Journal::open(disk.clone(), &cluster, &OsRandomness, Holes::none()).expect("a journal");
+        let log = Database::open(dir.part("raft"), consensus::FAMILIES).expect("a database");
+        let settings = consensus::Settings {
+            node,
+            cluster,
+            holes: Holes::none(),
+            clock: Arc::new(SystemClock),
+            dir: dir.path().to_owned(),
+            tuning: consensus::Tuning::default(),
+        };
+        let consensus = Consensus::start(settings, log.clone()).await.expect("consensus");
+        consensus.initialize_single().await.expect("a cluster");
+        dir.mark_initialized().expect("a mark");
+        let address = Address::parse(&world.options.docker).expect("an address");
+        // Looks have all the time that a busy machine needs.
+        let limits = EngineLimits { inspect_ms: 60_000, ..EngineLimits::default() };
+        let client = Client::new(address, limits);
+        let dispatcher = Dispatcher::new(client, journal, Arc::new(SystemClock));
+        let host = HostName::new("local").expect("a name");
+        let guard = Guard::Agent;
+        let nonce = ProcessNonce::new("f".repeat(32)).expect("a nonce");
+        let (coordinator, supervision) = Coordinator::start(Parts {
+            consensus: consensus.clone(),
+            hosts: BTreeMap::from([(host.clone(), HostLink { dispatcher: dispatcher.clone(), guard })]),
+            proposer: Proposer { node, nonce },
+            clock: Arc::new(SystemClock),
+            randomness: Arc::new(OsRandomness),
+            own_container: None,
+            holes: Holes::none(),
+        });
+        coordinator.ready().wait_for(|ready| *ready).await.expect("a coordinator");
+        let engine_id = dispatcher.engine().identify().await.expect("an engine").engine_id;
+        let journal = DispatcherRef { guard, journal: dispatcher.position() };
+        let bind = BindHost { host, engine_id, dispatcher: journal };
+        let term: Term = consensus.leadership().borrow().expect("a leader");
+        consensus.propose(term, Command::BindHost(bind), 60_000).await.expect("a host");
+        Self { log, journal: disk, consensus, dispatcher, coordinator, supervision, dir }
+    }
+
+    pub async fn ask(&self, target: &str, id: &str) -> Result<Answer, RequestError> {
+        self.coordinator
+            .request(RecoveryRequest {
+                id: Some(RequestId::new(id).expect("an id")),
+                digest: id.to_owned(),
+                spelling: Target::parse(target).expect("a target"),
+                reason: "test".to_owned(),
+                grace_s: None,
+                expect: None,
+            })
+            .await
+    }
+
+    /// The run, once it is as wanted.
+    pub async fn wait_for_run(&self, id: &RunId, what: &str, wanted: impl Fn(&Run) -> bool) -> Run {
+        let mut applied = self.consensus.applied();
+        let found = async {
+            loop {
+                applied.borrow_and_update();
+                let run = self.consensus.read(|ledger| ledger.run(id).cloned()).expect("the run is there");
+                if wanted(&run) {
+                    return run;
+                }
+                applied.changed().await.expect("consensus goes on");
+            }
+        };
+        let waited = tokio::time::timeout(GIVE_UP_AFTER, found).await;
+        let now = || self.consensus.read(|ledger| ledger.run(id).cloned());
+        waited.unwrap_or_else(|_| panic!("gave up waiting for {what}: {:#?}", now()))
+    }
+
+    /// As a node ends that cannot go on, except that the process stays.
+    pub async fn end(self) {
+        let closed = [self.log.gone(), self.journal.gone()];
+        self.supervision.shutdown().await;
+        self.consensus.shutdown().await;
+        drop((self.log, self.journal, self.dispatcher, self.coordinator, self.dir));
+        for closed in closed {
+            closed.wait().await;
+        }
+    }
+}
