@@ -8,9 +8,10 @@ use super::endpoint::Endpoint;
 use super::error::EngineError;
 use super::lenient::read_at_all;
 use super::session::{Look, Session, Wire};
+use super::time::parse_instant;
 use super::version::ApiVersion;
 use crate::env::{OsSockets, Sockets};
-use crate::model::{EngineId, Holes};
+use crate::model::{EngineId, EngineInstant, Holes};
 
 /// How long an engine may take. Every look has one limit over its connection and all its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +57,8 @@ pub struct EngineInfo {
     pub is_podman: bool,
     /// True if it is part of a swarm, whose tasks the swarm itself replaces.
     pub is_swarm_node: bool,
+    /// The time on its own clock when it answered; none if it gave none that can be read.
+    pub system_time: Option<EngineInstant>,
 }
 
 impl Engine {
@@ -114,6 +117,7 @@ impl Engine {
                 api_version: session.version(),
                 is_podman: session.is_podman(),
                 is_swarm_node: swarm == Some(LocalNodeState::ACTIVE),
+                system_time: info.system_time.and_then(|time| parse_instant(&time).ok()),
             })
         })
         .await
