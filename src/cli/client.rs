@@ -1,19 +1,27 @@
 //! The nodes that a command asks: in order, and again for a bounded time where that cannot do harm.
 
-use std::error::Error;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, ConnectError, Response, Status};
+use tonic::{Response, Status};
 
 use super::address::Address;
+use super::duration;
 use super::output::Output;
-use super::text::{plain, with_causes};
+use super::status::{Left, may_be_repeated, told};
+use crate::rpc::v1::holds_client::HoldsClient;
+use crate::rpc::v1::limits_client::LimitsClient;
 use crate::rpc::v1::recovery_client::RecoveryClient;
 
-/// A client of one node.
+/// A client of one node's `Recovery`.
 pub(super) type Client = RecoveryClient<Channel>;
+
+/// A client of one node's `Holds`.
+pub(super) type Holds = HoldsClient<Channel>;
+
+/// A client of one node's `Limits`.
+pub(super) type Limits = LimitsClient<Channel>;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 const CALL_WITHIN: Duration = Duration::from_secs(10);
@@ -33,28 +41,53 @@ pub(super) enum CallError {
     /// A node answered with an error that another try would not change.
     #[error("{}", told(.0))]
     Answered(Status),
+    /// The same, but an earlier try of the call may have been carried out.
+    #[error("{}", told(.0))]
+    AnsweredLate(Status),
     /// No node could answer.
     #[error("{tried}")]
     Nobody {
         /// What each node said, or why it could not be reached.
         tried: String,
-        /// True if no node could ever be connected to: nothing was asked of any.
-        all_unreachable: bool,
+        /// What the tries may have left behind, all of them taken together.
+        left: Left,
     },
 }
 
 impl CallError {
-    /// Adds what to do next, where nothing was asked of any node, or nothing that changes anything.
+    /// Adds what to do next after a call that changes nothing.
     pub(super) fn advise(self) -> anyhow::Error {
         match self {
-            Self::Answered(_) => self.into(),
-            Self::Nobody { tried, all_unreachable: true } => anyhow::anyhow!(
+            Self::Answered(_) | Self::AnsweredLate(_) => self.into(),
+            Self::Nobody { tried, left: Left::NothingAsked } => anyhow::anyhow!(
                 "{tried}; no node could be reached: start one with `relatch dev`, or name it with --addr or \
                  RELATCH_ADDR"
             ),
-            Self::Nobody { tried, all_unreachable: false } => {
+            Self::Nobody { tried, .. } => {
                 anyhow::anyhow!("{tried}; no node could answer: try again in a moment, or look at their logs")
             }
+        }
+    }
+
+    /// Adds what to do next after a call that changes something. `done` completes "it is not known whether",
+    /// and `again` is what finds out, and does nothing twice.
+    pub(super) fn advise_change(self, done: &str, again: &str) -> anyhow::Error {
+        match self {
+            Self::Nobody { ref tried, left: Left::Unknown } => {
+                anyhow::anyhow!(
+                    "{tried}; it is not known whether {done}: {again} finds out, and does nothing twice"
+                )
+            }
+            Self::AnsweredLate(status) => anyhow::anyhow!(
+                "{}; an earlier try had no answer, so it is not known whether {done}: {again} finds out, and does \
+                 nothing twice",
+                told(&status)
+            ),
+            Self::Nobody { tried, left: Left::NothingDecided } => anyhow::anyhow!(
+                "{tried}; no node can decide now, and nothing was decided: try again in a moment, or look at \
+                 their logs"
+            ),
+            error => error.advise(),
         }
     }
 }
@@ -70,7 +103,30 @@ pub(super) struct Nodes {
 #[derive(Debug, Clone)]
 struct Node {
     address: Address,
-    client: Client,
+    channel: Channel,
+}
+
+/// A client of one of a node's services.
+pub(super) trait Service {
+    fn at(channel: Channel) -> Self;
+}
+
+impl Service for Client {
+    fn at(channel: Channel) -> Self {
+        Self::new(channel).max_decoding_message_size(ANSWER_BYTES)
+    }
+}
+
+impl Service for Holds {
+    fn at(channel: Channel) -> Self {
+        Self::new(channel).max_decoding_message_size(ANSWER_BYTES)
+    }
+}
+
+impl Service for Limits {
+    fn at(channel: Channel) -> Self {
+        Self::new(channel)
+    }
 }
 
 /// How long a call may be tried again.
@@ -87,6 +143,20 @@ impl Retry {
     pub(super) const READ: Self = Self { within: Duration::from_secs(3), unreachable: false };
 }
 
+/// How long a call that changes something is sent again.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct RetryFor {
+    /// How long the request is sent again while no node answers
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
+    retry_for: Duration,
+}
+
+impl RetryFor {
+    pub(super) fn retry(self) -> Retry {
+        Retry { within: self.retry_for, unreachable: true }
+    }
+}
+
 impl Nodes {
     /// Nodes at these addresses; nothing is connected yet. Must be called within a tokio runtime.
     pub(super) fn new(addresses: Vec<Address>) -> anyhow::Result<Self> {
@@ -97,7 +167,7 @@ impl Nodes {
                 .http2_keep_alive_interval(KEEPALIVE_EVERY)
                 .keep_alive_timeout(KEEPALIVE_WITHIN)
                 .connect_lazy();
-            Ok(Node { address, client: Client::new(channel).max_decoding_message_size(ANSWER_BYTES) })
+            Ok(Node { address, channel })
         };
         let nodes = addresses.into_iter().map(node).collect::<anyhow::Result<_>>()?;
         Ok(Self { nodes, first: 0 })
@@ -106,39 +176,44 @@ impl Nodes {
     /// Makes one call: at each node in turn, until one answers, and again for as long as `retry` says.
     ///
     /// `call` must be safe to repeat: it may have been carried out although its answer was lost.
-    pub(super) async fn call<T>(
+    pub(super) async fn call<S: Service, T>(
         &mut self,
         retry: Retry,
         output: &Output,
-        call: impl AsyncFn(Client) -> Result<Response<T>, Status>,
+        call: impl AsyncFn(S) -> Result<Response<T>, Status>,
     ) -> Result<T, CallError> {
         let begun = Instant::now();
         let mut pause = PAUSE_FIRST;
-        let mut all_unreachable = true;
+        let mut left = Left::NothingAsked;
         loop {
             let mut tried = Vec::new();
             for step in 0..self.nodes.len() {
                 let at = (self.first + step) % self.nodes.len();
                 let node = &self.nodes[at];
-                let answer = timeout(CALL_WITHIN, call(node.client.clone())).await.unwrap_or_else(|_| {
-                    Err(Status::deadline_exceeded(format!("no answer within {} s", CALL_WITHIN.as_secs())))
-                });
+                let answer =
+                    timeout(CALL_WITHIN, call(S::at(node.channel.clone()))).await.unwrap_or_else(|_| {
+                        Err(Status::deadline_exceeded(format!(
+                            "no answer within {} s",
+                            CALL_WITHIN.as_secs()
+                        )))
+                    });
                 match answer {
                     Ok(response) => {
                         self.first = at;
                         return Ok(response.into_inner());
                     }
                     Err(status) if may_be_repeated(&status) => {
-                        all_unreachable &= is_unreachable(&status);
+                        left = left.max(Left::by(&status));
                         tried.push(format!("{}: {}", node.address, told(&status)));
                     }
+                    Err(status) if left == Left::Unknown => return Err(CallError::AnsweredLate(status)),
                     Err(status) => return Err(CallError::Answered(status)),
                 }
             }
             let tried = tried.join("; ");
             let time_is_up = begun.elapsed() + pause > retry.within;
-            if time_is_up || (all_unreachable && !retry.unreachable) {
-                return Err(CallError::Nobody { tried, all_unreachable });
+            if time_is_up || (left == Left::NothingAsked && !retry.unreachable) {
+                return Err(CallError::Nobody { tried, left });
             }
             if pause == PAUSE_FIRST {
                 output.note(format!("{tried}; trying again for up to {} s", retry.within.as_secs()));
@@ -149,64 +224,9 @@ impl Nodes {
     }
 }
 
-/// True if the same call may find another answer: no leader, an unknown decision, or an error that no node
-/// sent but that arose on the way to it.
-pub(super) fn may_be_repeated(status: &Status) -> bool {
-    matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded) || status.source().is_some()
-}
-
-/// True if there was no connection, so that nothing can have arrived.
-fn is_unreachable(status: &Status) -> bool {
-    causes(status).any(|cause| cause.is::<ConnectError>())
-}
-
-/// What a status says, with the causes of an error on the way.
-pub(super) fn told(status: &Status) -> String {
-    // Between an unreachable node and the system's own word for it stand only names of layers.
-    if is_unreachable(status)
-        && let Some(cause) = causes(status).last()
-    {
-        return format!("connecting: {}", with_causes(std::iter::once(cause)));
-    }
-    let message = plain(status.message());
-    let causes = with_causes(causes(status));
-    match (message.is_empty(), causes.is_empty()) {
-        (true, true) => status.code().description().to_owned(),
-        (true, false) => causes,
-        (false, _) if message.contains(&causes) => message,
-        (false, _) => format!("{message}: {causes}"),
-    }
-}
-
-fn causes(status: &Status) -> impl Iterator<Item = &(dyn Error + 'static)> {
-    let mut next = status.source();
-    std::iter::from_fn(move || {
-        let cause = next?;
-        next = cause.source();
-        Some(cause)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_may_find_another_answer_is_repeated() {
-        for (code, repeated) in [
-            (Code::Unavailable, true),
-            (Code::DeadlineExceeded, true),
-            (Code::InvalidArgument, false),
-            (Code::NotFound, false),
-            (Code::ResourceExhausted, false),
-            (Code::Internal, false),
-        ] {
-            assert_eq!(may_be_repeated(&Status::new(code, "x")), repeated, "{code:?}");
-        }
-        let cut = Status::from_error(Box::new(std::io::Error::from(std::io::ErrorKind::ConnectionReset)));
-        assert!(may_be_repeated(&cut), "{cut:?}");
-        assert!(told(&cut).contains("reset"), "{}", told(&cut));
-    }
 
     #[tokio::test]
     async fn a_node_that_does_not_run_is_said_to_be_unreachable() {
@@ -218,7 +238,7 @@ mod tests {
             client.get_run(crate::rpc::v1::GetRunRequest { run_id: String::new() }).await
         };
         let error = nodes.call(Retry::READ, &output, call).await.unwrap_err();
-        assert!(matches!(error, CallError::Nobody { all_unreachable: true, .. }), "{error:?}");
+        assert!(matches!(error, CallError::Nobody { left: Left::NothingAsked, .. }), "{error:?}");
         let advice = format!("{:#}", error.advise());
         assert!(advice.contains("relatch dev") && advice.contains(&port.to_string()), "{advice}");
     }

@@ -3,34 +3,68 @@
 use std::io;
 use std::process::ExitCode;
 
+use anyhow::bail;
+
 use super::client::CallError;
 use super::wait::WaitFor;
-use crate::rpc::v1::{Run, RunStatus, Verification};
+use crate::rpc::v1::{Decision, Run, RunStatus, Verification};
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
     /// What was asked for is so: recovered, or applied where that is enough.
-    Done = 0,
+    Done,
     /// It could not be done, for a reason that is told.
-    Error = 1,
+    Error,
     /// The command was not well-formed.
-    Usage = 2,
+    Usage,
     /// Admission refused the request.
-    Refused = 3,
+    Refused,
     /// It is still uncertain.
-    Uncertain = 4,
+    Uncertain,
     /// Proven to have had no effect.
-    NotApplied = 5,
+    NotApplied,
     /// The container is gone.
-    Superseded = 6,
+    Superseded,
     /// Applied, but the container did not become well, or not yet.
-    NotRecovered = 7,
+    NotRecovered,
     /// An operator ended the run.
-    OperatorResolved = 8,
+    OperatorResolved,
+    /// As the command ended that was run under a hold.
+    Command(u8),
 }
 
+/// What was typed breaks a rule that depends on more than the command line.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct WrongUsage(pub(super) String);
+
 impl Exit {
+    /// The code itself.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Error => 1,
+            Self::Usage => 2,
+            Self::Refused => 3,
+            Self::Uncertain => 4,
+            Self::NotApplied => 5,
+            Self::Superseded => 6,
+            Self::NotRecovered => 7,
+            Self::OperatorResolved => 8,
+            Self::Command(code) => code,
+        }
+    }
+
+    /// What a decision means, before any effect is known.
+    pub(super) fn of_decision(decision: Decision) -> anyhow::Result<Self> {
+        match decision {
+            Decision::Opened | Decision::Attached => Ok(Self::Done),
+            Decision::Refused => Ok(Self::Refused),
+            Decision::Unspecified => bail!("the node answered without a decision; it is not a relatch node"),
+        }
+    }
+
     /// What the run, as it was when the wait ended, means.
     pub(super) fn of_run(run: &Run, wait: WaitFor) -> Self {
         match run.status() {
@@ -51,9 +85,12 @@ impl Exit {
 
     /// What an error means.
     pub(super) fn of_error(error: &anyhow::Error) -> Self {
-        if let Some(CallError::Answered(status)) = error.downcast_ref()
+        if let Some(CallError::Answered(status) | CallError::AnsweredLate(status)) = error.downcast_ref()
             && status.code() == tonic::Code::InvalidArgument
         {
+            return Self::Usage;
+        }
+        if error.is::<WrongUsage>() {
             return Self::Usage;
         }
         // Whoever read our output had seen enough, as `head` has.
@@ -64,7 +101,7 @@ impl Exit {
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(exit.code())
     }
 }
 
@@ -94,7 +131,7 @@ mod tests {
             (S::OperatorResolved, V::Unspecified, Recovered, 8),
         ] {
             let run = Run { status: status.into(), verification: verification.into(), ..Run::default() };
-            assert_eq!(Exit::of_run(&run, wait) as u8, code, "{status:?} {verification:?} {wait:?}");
+            assert_eq!(Exit::of_run(&run, wait).code(), code, "{status:?} {verification:?} {wait:?}");
         }
     }
 
@@ -103,6 +140,7 @@ mod tests {
         let error = |code| anyhow::Error::from(CallError::Answered(tonic::Status::new(code, "x")));
         assert_eq!(Exit::of_error(&error(tonic::Code::InvalidArgument)), Exit::Usage);
         assert_eq!(Exit::of_error(&error(tonic::Code::NotFound)), Exit::Error);
+        assert_eq!(Exit::of_error(&WrongUsage("x".into()).into()), Exit::Usage);
         let closed = io::Error::from(io::ErrorKind::BrokenPipe);
         assert_eq!(Exit::of_error(&closed.into()), Exit::Done);
     }

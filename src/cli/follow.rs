@@ -6,8 +6,9 @@ use anyhow::Context;
 use tokio::time::sleep;
 use tonic::Streaming;
 
-use super::client::{CallError, Client, Nodes, Retry, may_be_repeated, told};
+use super::client::{CallError, Client, Nodes, Retry};
 use super::output::Output;
+use super::status::{may_be_repeated, told};
 use crate::rpc::v1::{WatchRunsRequest, WatchRunsResponse};
 
 /// How long a broken stream is taken up again before that is an error.
@@ -27,7 +28,7 @@ pub(super) struct Follow<'a> {
 }
 
 impl<'a> Follow<'a> {
-    /// Follows the run of this id; every run, if it is empty. Runs come as they are first, then as they change.
+    /// Follows the run whose id begins so; every run, if it is empty. Runs come as they are first, then as they change.
     pub(super) fn new(nodes: &'a mut Nodes, output: &'a Output, run_id: &str) -> Self {
         Self { nodes, output, run_id: run_id.to_owned(), seen: 0, stream: None }
     }
@@ -45,6 +46,12 @@ impl<'a> Follow<'a> {
             let broken = match stream.message().await {
                 Ok(Some(change)) => {
                     self.seen = change.index;
+                    // The beginning of an id that named one run may name two when the stream breaks.
+                    if let Some(run) = &change.run
+                        && !self.run_id.is_empty()
+                    {
+                        self.run_id.clone_from(&run.run_id);
+                    }
                     return Ok(change);
                 }
                 Ok(None) => "the node ended the stream".to_owned(),

@@ -4,6 +4,7 @@
 //! command prints goes to stdout; messages go to stderr, and each error ends in what to do next.
 
 mod address;
+mod approve_start;
 mod client;
 mod completions;
 mod demo;
@@ -12,16 +13,26 @@ mod docker;
 mod doctor;
 mod duration;
 mod exit;
+mod explain;
 #[cfg(test)]
 mod fake;
 mod follow;
+mod hold;
+mod holds;
+mod id_ref;
+mod limits;
+mod operator;
 mod output;
 mod recover;
+mod resolve;
 mod runs;
+mod scope;
 mod sim_engine;
+mod status;
 mod table;
 mod telemetry;
 mod text;
+mod unhold;
 mod view;
 mod wait;
 
@@ -60,6 +71,13 @@ enum Command {
     Doctor(doctor::Doctor),
     Recover(Asks<recover::Recover>),
     Runs(AsksBy<runs::Runs>),
+    Explain(Asks<explain::Explain>),
+    Resolve(Asks<resolve::Resolve>),
+    ApproveStart(Asks<approve_start::ApproveStart>),
+    Hold(Asks<hold::Hold>),
+    Unhold(Asks<unhold::Unhold>),
+    Holds(Asks<holds::Holds>),
+    Limits(Asks<limits::Limits>),
     Demo(demo::Demo),
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -108,6 +126,13 @@ pub fn main() -> ExitCode {
                 Command::Doctor(command) => command.run(&output).await,
                 Command::Recover(asks) => asks.command.run(nodes(asks.addresses), &output).await,
                 Command::Runs(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::Explain(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::Resolve(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::ApproveStart(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::Hold(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::Unhold(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::Holds(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::Limits(asks) => asks.command.run(nodes(asks.addresses), &output).await,
                 Command::Demo(command) => command.run(&output).await,
                 Command::Completions(command) => command.run(Cli::command(), &output),
                 Command::SimEngine(command) => command.run().await,
@@ -152,9 +177,18 @@ mod tests {
     }
 
     #[test]
-    fn the_help_of_recover_has_the_exit_codes() {
-        let error = Cli::try_parse_from(["relatch", "recover", "--help"]).unwrap_err();
-        assert!(error.to_string().contains("4 still uncertain"), "{error}");
+    fn the_help_of_a_command_has_its_exit_codes() {
+        for (command, code) in [
+            ("recover", "4 still uncertain"),
+            ("explain", "3 it would be refused"),
+            ("resolve", "0 resolved"),
+            ("approve-start", "0 approved, 3 refused"),
+            ("hold", "128+N if signal N"),
+            ("unhold", "0 lifted"),
+        ] {
+            let help = Cli::try_parse_from(["relatch", command, "--help"]).unwrap_err().to_string();
+            assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(code), "{help}");
+        }
         for command in Cli::command().get_subcommands() {
             assert!(command.get_about().is_some(), "{} has no help", command.get_name());
         }

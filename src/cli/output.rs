@@ -1,6 +1,8 @@
 //! Where output goes: documents to stdout, messages to stderr.
 
 use std::io::{self, Write};
+#[cfg(test)]
+use std::sync::Mutex;
 
 use clap::ValueEnum;
 use prost::Message;
@@ -22,11 +24,45 @@ pub(super) struct Output {
     format: Format,
     /// Messages are not printed.
     mute: bool,
+    /// Where a test finds what would have been printed.
+    #[cfg(test)]
+    printed: Option<&'static Printed>,
+}
+
+/// What a command would have printed.
+#[cfg(test)]
+#[derive(Debug, Default)]
+pub(super) struct Printed {
+    stdout: Mutex<String>,
+    stderr: Mutex<String>,
+}
+
+#[cfg(test)]
+impl Printed {
+    pub(super) fn stdout(&self) -> String {
+        self.stdout.lock().unwrap().clone()
+    }
+
+    pub(super) fn stderr(&self) -> String {
+        self.stderr.lock().unwrap().clone()
+    }
 }
 
 impl Output {
     pub(super) fn new(format: Format) -> Self {
-        Self { format, mute: false }
+        Self {
+            format,
+            mute: false,
+            #[cfg(test)]
+            printed: None,
+        }
+    }
+
+    /// Prints nothing, and keeps it for a test to read.
+    #[cfg(test)]
+    pub(super) fn kept(format: Format) -> (Self, &'static Printed) {
+        let printed: &'static Printed = Box::leak(Box::default());
+        (Self { printed: Some(printed), ..Self::new(format) }, printed)
     }
 
     /// The same without messages: for who tells the story in other words.
@@ -66,6 +102,11 @@ impl Output {
 
     /// Prints a text as it is.
     pub(super) fn text(self, text: &str) -> io::Result<()> {
+        #[cfg(test)]
+        if let Some(printed) = self.printed {
+            printed.stdout.lock().unwrap().push_str(text);
+            return Ok(());
+        }
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
         stdout.flush()
@@ -74,6 +115,13 @@ impl Output {
     /// A message for people, on stderr. Where even that is closed, nobody is left to tell.
     pub(super) fn note(self, message: impl AsRef<str>) {
         if self.mute {
+            return;
+        }
+        #[cfg(test)]
+        if let Some(printed) = self.printed {
+            let mut stderr = printed.stderr.lock().unwrap();
+            stderr.push_str(message.as_ref());
+            stderr.push('\n');
             return;
         }
         let _ = writeln!(io::stderr().lock(), "{}", message.as_ref());

@@ -1,17 +1,15 @@
 //! `relatch recover`: asks for one restart of one container.
 
-use std::time::Duration;
-
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use super::address::Address;
-use super::client::{CallError, Client, Nodes, Retry};
+use super::client::{Client, Nodes, RetryFor};
 use super::duration;
 use super::exit::Exit;
 use super::output::Output;
-use super::text::word;
+use super::text::{plain, word};
 use super::view;
-use super::wait::{WaitFor, wait};
+use super::wait::{Wait, wait};
 use crate::docker::parse_instant;
 use crate::env::{OsRandomness, hex_id};
 use crate::model::{ContainerId, EngineInstant, RequestId, Target};
@@ -21,7 +19,7 @@ use crate::rpc::v1;
 ///
 /// The request has an id, and is sent again under the same id while no node answers: it is decided once.
 ///
-/// Exit codes: 0 accepted, or with --wait: recovered (or applied, where nothing can verify it or
+/// Exit codes: 0 accepted (or would be, in a dry run), or with --wait: recovered (or applied, where nothing can verify it or
 /// --wait=applied); 3 refused; and with --wait: 4 still uncertain when the wait ended, 5 not applied,
 /// 6 superseded, 7 applied but not recovered (or not yet), 8 resolved by an operator. 1 is an error, 2 wrong
 /// usage.
@@ -43,22 +41,13 @@ pub(super) struct Recover {
     /// The incarnation that is meant; another one is refused
     #[arg(long, value_name = "CONTAINER_ID@STARTED_AT", value_parser = parse_expect)]
     expect: Option<Expect>,
-    /// Wait until the effect is known (applied), or whether the container became well (recovered)
-    #[arg(
-        long,
-        value_enum,
-        value_name = "UNTIL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "recovered"
-    )]
-    wait: Option<WaitFor>,
-    /// How long to wait
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration::parse)]
-    wait_timeout: Duration,
-    /// How long the request is sent again while no node answers
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
-    retry_for: Duration,
+    /// Say how it would be decided now, and commit nothing: nothing is restarted
+    #[arg(long, conflicts_with = "wait")]
+    dry_run: bool,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    retry: RetryFor,
 }
 
 /// One life of one container, as the caller means it.
@@ -96,15 +85,26 @@ impl Recover {
         };
         let request = self.request(&id);
         let call = async |mut client: Client| client.request_recovery(request.clone()).await;
-        let retry = Retry { within: self.retry_for, unreachable: true };
-        let answered = nodes.call(retry, output, call).await;
-        let mut answer = answered.map_err(|error| not_decided(error, &id))?;
+        let answered = nodes.call(self.retry.retry(), output, call).await;
+        let mut answer = answered.map_err(|error| {
+            if self.dry_run {
+                return error.advise();
+            }
+            let again = format!("the same command with --request-id {id}");
+            error.advise_change("the request was decided", &again)
+        })?;
         let run = answer.run.take().context("the node answered without a run; it is not a relatch node")?;
-        let (run, exit) = match (answer.decision(), self.wait) {
-            (v1::Decision::Refused, _) => (run, Exit::Refused),
-            (_, None) => (run, Exit::Done),
-            (_, Some(wait_for)) => {
-                let run = wait(nodes, output, run, wait_for, self.wait_timeout).await?;
+        if self.dry_run && !answer.dry_run {
+            bail!(
+                "the node does not know --dry-run, and decided the request: follow it with `relatch runs show {}`",
+                plain(&run.run_id)
+            );
+        }
+        let decided = Exit::of_decision(answer.decision())?;
+        let (run, exit) = match self.wait.wait.filter(|_| decided == Exit::Done) {
+            None => (run, decided),
+            Some(wait_for) => {
+                let run = wait(nodes, output, run, wait_for, self.wait.wait_timeout).await?;
                 let exit = Exit::of_run(&run, wait_for);
                 (run, exit)
             }
@@ -129,19 +129,8 @@ impl Recover {
             request_id: id.to_string(),
             grace: self.grace.map(duration),
             expect,
-            dry_run: false,
+            dry_run: self.dry_run,
         }
-    }
-}
-
-/// Says under which id the request can be sent again, where it is not known what became of it.
-fn not_decided(error: CallError, id: &RequestId) -> anyhow::Error {
-    match error {
-        CallError::Nobody { tried, all_unreachable: false } => anyhow::anyhow!(
-            "{tried}; it is not known whether the request was decided: the same command with --request-id {id} \
-             finds out, and asks for nothing twice"
-        ),
-        error => error.advise(),
     }
 }
 
@@ -152,39 +141,52 @@ fn mint_request_id() -> anyhow::Result<RequestId> {
 fn table(answer: &v1::RequestRecoveryResponse) -> String {
     let decision = word(answer.decision().as_str_name(), "DECISION_");
     let repeated = if answer.repeated_answer { " (this request was answered before)" } else { "" };
-    let mut text = format!("{decision}{repeated}\n\n");
+    let dry_run = if answer.dry_run { " (a dry run: nothing was committed)" } else { "" };
+    let mut text = format!("{decision}{repeated}{dry_run}\n\n");
     if let Some(run) = &answer.run {
         text += &view::run(run);
     }
     for line in &answer.ignored {
-        text += &format!("\nignored: {}\n", super::text::plain(line));
+        text += &format!("\nignored: {}\n", plain(line));
     }
     text
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
+    use super::super::fake::{self, Fake, change, ended, nobody, not_admitting, not_known, run};
+    use super::super::output::Format;
     use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Alone {
-        #[command(flatten)]
-        recover: Recover,
-    }
+    use crate::rpc::v1::{Decision, RunStatus, Verification};
 
     fn parse(arguments: &[&str]) -> Result<Recover, clap::Error> {
-        let all = ["recover", "local/web", "--reason", "stuck"].iter().chain(arguments);
-        Alone::try_parse_from(all).map(|alone| alone.recover)
+        fake::parse(&[&["local/web", "--reason", "stuck"], arguments].concat())
     }
 
-    #[test]
-    fn a_bare_wait_is_for_recovery() {
-        assert_eq!(parse(&[]).unwrap().wait, None);
-        assert_eq!(parse(&["--wait"]).unwrap().wait, Some(WaitFor::Recovered));
-        assert_eq!(parse(&["--wait=applied"]).unwrap().wait, Some(WaitFor::Applied));
-        assert_eq!(parse(&["--wait-timeout", "1m"]).unwrap().wait_timeout, Duration::from_secs(60));
+    /// `relatch recover local/web --reason stuck …` at these nodes.
+    async fn recover(
+        addr: Vec<Address>,
+        arguments: &[&str],
+    ) -> anyhow::Result<(v1::RequestRecoveryResponse, Exit)> {
+        let (output, _) = Output::kept(Format::Json);
+        let mut nodes = Nodes::new(addr).unwrap();
+        ended(parse(arguments).unwrap().ask(&mut nodes, &output)).await
+    }
+
+    fn open() -> v1::Run {
+        run(RunStatus::Interlocked, Verification::Unspecified)
+    }
+
+    fn answer(decision: Decision, run: v1::Run) -> v1::RequestRecoveryResponse {
+        v1::RequestRecoveryResponse { decision: decision.into(), run: Some(run), ..Default::default() }
+    }
+
+    fn ids(fake: &Fake) -> Vec<String> {
+        fake.script(|script| script.request.asked().into_iter().map(|request| request.request_id).collect())
+    }
+
+    fn afters(fake: &Fake) -> Vec<u64> {
+        fake.script(|script| script.watch.asked().iter().map(|request| request.after_index).collect())
     }
 
     #[test]
@@ -197,7 +199,9 @@ mod tests {
             &["--expect", &id],
             &["--expect", &format!("{}@2024-05-01T10:20:30Z", &id[..12])],
             &["--expect", &format!("{id}@yesterday")],
-            &["--wait=soon"],
+            &["--retry-for", "soon"],
+            &["--dry-run", "--wait"],
+            &["--dry-run", "--wait=applied"],
         ] {
             assert_eq!(parse(arguments).unwrap_err().exit_code(), 2, "{arguments:?}");
         }
@@ -211,11 +215,186 @@ mod tests {
         let request = recover.request(&mint_request_id().unwrap());
         assert_eq!(request.request_id.len(), 32);
         assert_eq!(request.grace, Some(prost_types::Duration { seconds: 10, nanos: 0 }));
+        assert!(!request.dry_run);
         let expect = request.expect.unwrap();
         assert_eq!(expect.container_id, id);
         assert_eq!(
             expect.started_at.unwrap(),
             prost_types::Timestamp { seconds: 1_714_558_830, nanos: 500_000_000 }
         );
+    }
+
+    #[tokio::test]
+    async fn a_request_without_an_answer_is_sent_again_under_the_same_id() {
+        let fake = Fake::serve(|script| {
+            let opened = Ok(answer(Decision::Opened, open()));
+            script.request.then(Err(not_admitting())).then(Err(not_known())).then(opened);
+        });
+        let fake = fake.await;
+        let (_, exit) = recover(fake.addr(), &[]).await.unwrap();
+        assert_eq!(exit, Exit::Done);
+        let ids = ids(&fake);
+        assert_eq!(ids.len(), 3);
+        assert!(ids[0].len() == 32 && ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    }
+
+    #[tokio::test]
+    async fn an_error_that_stands_is_not_asked_for_twice() {
+        let fake = Fake::serve(|script| {
+            script.request.then(Err(tonic::Status::invalid_argument("target: no host of that name")));
+        });
+        let fake = fake.await;
+        let error = recover(fake.addr(), &[]).await.unwrap_err();
+        assert_eq!(Exit::of_error(&error), Exit::Usage);
+        assert_eq!(ids(&fake).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_full_share_and_an_unmet_condition_are_errors_that_are_not_asked_for_twice() {
+        for error in
+            [tonic::Status::resource_exhausted("full"), tonic::Status::failed_precondition("not yet")]
+        {
+            let fake = Fake::serve(|script| {
+                script.request.then(Err(error));
+            });
+            let fake = fake.await;
+            let error = recover(fake.addr(), &[]).await.unwrap_err();
+            assert_eq!((Exit::of_error(&error), ids(&fake).len()), (Exit::Error, 1), "{error:#}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_unknown_decision_is_told_with_the_id_that_finds_out() {
+        let arguments = ["--request-id", "r-7", "--retry-for", "300ms"];
+        for answers in [
+            vec![not_known(); 20],
+            [vec![not_known()], vec![not_admitting(); 20]].concat(),
+            vec![not_known(), tonic::Status::internal("the disk is gone")],
+        ] {
+            let fake = Fake::serve(|script| script.request.all(answers.into_iter().map(Err))).await;
+            let error = recover(fake.addr(), &arguments).await.unwrap_err();
+            let text = format!("{error:#}");
+            assert!(text.contains("not known whether") && text.contains("--request-id r-7"), "{text}");
+            assert_eq!(Exit::of_error(&error), Exit::Error);
+        }
+    }
+
+    #[tokio::test]
+    async fn where_no_node_can_decide_nothing_was_decided() {
+        let fake = Fake::serve(|script| script.request.all((0..20).map(|_| Err(not_admitting())))).await;
+        let addr = [vec![nobody()], fake.addr()].concat();
+        let error = recover(addr, &["--retry-for", "300ms"]).await.unwrap_err();
+        let text = format!("{error:#}");
+        assert!(text.contains("nothing was decided") && !text.contains("not known whether"), "{text}");
+        assert_eq!(Exit::of_error(&error), Exit::Error);
+    }
+
+    #[tokio::test]
+    async fn the_next_node_is_asked_where_one_is_down() {
+        let fake = Fake::serve(|script| {
+            script.request.then(Ok(answer(Decision::Attached, open())));
+        });
+        let fake = fake.await;
+        let addr = [vec![nobody()], fake.addr()].concat();
+        let (answer, exit) = recover(addr, &[]).await.unwrap();
+        assert_eq!((answer.decision(), exit), (Decision::Attached, Exit::Done));
+        assert_eq!(ids(&fake).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_not_waited_for() {
+        let refused = run(RunStatus::Refused, Verification::Unspecified);
+        let fake = Fake::serve(|script| {
+            script.request.then(Ok(answer(Decision::Refused, refused)));
+        });
+        let fake = fake.await;
+        let (_, exit) = recover(fake.addr(), &["--wait"]).await.unwrap();
+        assert_eq!((exit, afters(&fake).len()), (Exit::Refused, 0));
+    }
+
+    #[tokio::test]
+    async fn a_wait_goes_on_after_a_broken_stream_where_it_was() {
+        let fake = Fake::serve(|script| {
+            script.request.then(Ok(answer(Decision::Opened, open())));
+            let unresolved = run(RunStatus::Unresolved, Verification::Unspecified);
+            let shut_down = Err(tonic::Status::unavailable("this node is shutting down"));
+            script
+                .watch
+                .then(Ok(vec![change(5, unresolved), shut_down]))
+                .then(Ok(vec![change(7, run(RunStatus::Applied, Verification::Pending))]))
+                .then(Ok(vec![change(9, run(RunStatus::Applied, Verification::Recovered))]));
+        });
+        let fake = fake.await;
+        let (answer, exit) = recover(fake.addr(), &["--wait"]).await.unwrap();
+        assert_eq!(exit, Exit::Done);
+        assert_eq!(answer.run.unwrap().verification(), Verification::Recovered);
+        assert_eq!(afters(&fake), [0, 5, 7]);
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_is_over_tells_what_is_still_uncertain() {
+        let fake = Fake::serve(|script| {
+            script.request.then(Ok(answer(Decision::Opened, open())));
+            script.watch.then(Ok(vec![change(5, run(RunStatus::Unresolved, Verification::Unspecified))]));
+        });
+        let fake = fake.await;
+        let (answer, exit) = recover(fake.addr(), &["--wait", "--wait-timeout", "500ms"]).await.unwrap();
+        assert_eq!(exit, Exit::Uncertain);
+        assert_eq!(answer.run.unwrap().status(), RunStatus::Unresolved);
+    }
+
+    #[tokio::test]
+    async fn a_node_that_answers_nonsense_is_not_believed() {
+        for (nonsense, said) in [
+            (v1::RequestRecoveryResponse::default(), "without a run"),
+            (answer(Decision::Unspecified, open()), "without a decision"),
+        ] {
+            let fake = Fake::serve(|script| {
+                script.request.then(Ok(nonsense));
+            });
+            let error = recover(fake.await.addr(), &[]).await.unwrap_err();
+            assert!(error.to_string().contains(said), "{error:#}");
+            assert_eq!(Exit::of_error(&error), Exit::Error);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_dry_run_says_that_nothing_was_committed() {
+        for (decision, exit) in [
+            (Decision::Opened, Exit::Done),
+            (Decision::Attached, Exit::Done),
+            (Decision::Refused, Exit::Refused),
+        ] {
+            let mut answer = answer(decision, v1::Run::default());
+            answer.dry_run = true;
+            let fake = Fake::serve(|script| {
+                script.request.then(Ok(answer));
+            });
+            let fake = fake.await;
+            let (output, printed) = Output::kept(Format::Table);
+            let command = parse(&["--dry-run"]).unwrap();
+            assert_eq!(ended(command.run(fake.addr(), &output)).await.unwrap(), exit);
+            let text = printed.stdout();
+            assert!(text.contains("(a dry run: nothing was committed)\n"), "{text}");
+            assert!(fake.script(|script| script.request.asked()[0].dry_run));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_dry_run_without_an_answer_leaves_nothing_open() {
+        let fake = Fake::serve(|script| script.request.all((0..20).map(|_| Err(not_known())))).await;
+        let error = recover(fake.addr(), &["--dry-run", "--retry-for", "300ms"]).await.unwrap_err();
+        let text = format!("{error:#}");
+        assert!(text.contains("try again") && !text.contains("--request-id"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_node_that_decides_a_dry_run_is_told_of_loudly() {
+        let fake = Fake::serve(|script| {
+            script.request.then(Ok(answer(Decision::Opened, open())));
+        });
+        let error = recover(fake.await.addr(), &["--dry-run"]).await.unwrap_err();
+        assert!(error.to_string().contains(&format!("relatch runs show {}", open().run_id)), "{error:#}");
+        assert_eq!(Exit::of_error(&error), Exit::Error);
     }
 }

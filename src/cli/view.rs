@@ -9,7 +9,10 @@ use super::table::{Fields, Table};
 use super::text::{plain, word};
 use crate::docker::format_instant;
 use crate::model::EngineInstant;
-use crate::rpc::v1::{Disposition, Event, Guard, Incarnation, Run, RunStatus, Verification};
+use crate::rpc::v1::{
+    Assertion, Disposition, Event, Guard, Incarnation, Reason, Resolution, Run, RunStatus, Start,
+    Verification,
+};
 
 /// The status without its prefix.
 pub(super) fn status(run: &Run) -> &'static str {
@@ -34,6 +37,9 @@ pub(super) fn run(run: &Run) -> String {
     }
     fields.add("status", status_line(run));
     fields.add("settled by", run.settlement.as_str());
+    if let Some(resolution) = &run.resolution {
+        add_resolution(&mut fields, resolution);
+    }
     fields.add("verification", verification_line(run));
     if run.quarantined {
         let left = run.quarantine_ends_in.as_ref().map(length).unwrap_or_default();
@@ -42,20 +48,21 @@ pub(super) fn run(run: &Run) -> String {
     fields.add("reason", run.reason.as_str());
     fields.add("request id", run.request_id.as_str());
     fields.add("decided", format!("{}, term {}, node {}", time(run.decided_at.as_ref()), run.term, run.node));
-    fields.add("guard", guard(run));
+    fields.add("guard", guard(run.guard()));
     fields.add("grace", grace(run));
     fields.add("expected", run.expect.as_ref().map(incarnation).unwrap_or_default());
     fields.add("baseline", run.baseline.as_ref().map(incarnation).unwrap_or_default());
     fields.add("observed", run.observed.as_ref().map(incarnation).unwrap_or_default());
     fields.add("exchange", run.exchange.as_str());
     fields.add("journal", run.journal.as_str());
-    fields.show() + &reasons(run)
+    let starts: String = run.starts.iter().map(start).collect();
+    fields.show() + &starts + &reasons(&run.reasons)
 }
 
-/// Why a run is refused or uncertain, since when, and what would end it. Empty if it is neither.
-pub(super) fn reasons(run: &Run) -> String {
+/// Why something is refused, uncertain or in the way, since when, and what would end it.
+pub(super) fn reasons(reasons: &[Reason]) -> String {
     let mut text = String::new();
-    for reason in &run.reasons {
+    for reason in reasons {
         let ends_in =
             reason.ends_in.as_ref().map(|d| format!(", in {} at most", length(d))).unwrap_or_default();
         text += &format!("\n{}: {}\n", plain(&reason.code), plain(&reason.detail));
@@ -67,7 +74,7 @@ pub(super) fn reasons(run: &Run) -> String {
 
 /// The history, oldest first.
 pub(super) fn timeline(run: &Run) -> String {
-    let mut table = Table::new(&["TIME", "AFTER", "EVENT", "TERM", "NODE", "DETAIL"]);
+    let mut table = Table::new(&["TIME", "AFTER (CLUSTER TIME)", "EVENT", "TERM", "NODE", "DETAIL"]);
     for event in &run.events {
         table.row([
             time(event.time.as_ref()),
@@ -102,18 +109,53 @@ fn status_line(run: &Run) -> String {
 }
 
 fn verification_line(run: &Run) -> String {
-    match &run.verification_ends_in {
-        Some(left) => format!("{}, for {} at most", verification(run), length(left)),
-        None => verification(run).to_owned(),
+    match (&run.verification_ends_in, run.verification()) {
+        (Some(left), _) => format!("{}, for {} at most", verification(run), length(left)),
+        (None, Verification::Unverified) => format!("{} (it has no health check)", verification(run)),
+        (None, _) => verification(run).to_owned(),
     }
 }
 
-fn guard(run: &Run) -> &'static str {
-    match run.guard() {
+/// How strongly restarts are fenced, in a few words.
+pub(super) fn guard(guard: Guard) -> &'static str {
+    match guard {
         Guard::Unspecified => "",
-        Guard::Agent => "agent",
-        Guard::LeaderOnly => "leader-only",
+        Guard::Agent => "agent (beside the engine: it remembers what it sent, and refuses what is outdated)",
+        Guard::LeaderOnly => "leader-only (no agent beside the engine: only the leader's own checks)",
     }
+}
+
+fn add_resolution(fields: &mut Fields, resolution: &Resolution) {
+    fields.add("resolved by", format!("{}: {}", resolution.operator, resolution.reason));
+    fields.add(
+        "asserted",
+        match resolution.assertion() {
+            Assertion::Unspecified => "",
+            Assertion::Applied => "applied (their word; it changes no claim)",
+            Assertion::NotApplied => "not applied (their word; it changes no claim)",
+        },
+    );
+    if resolution.accepted_late_post {
+        fields.add("late restart", "accepted: the dispatcher had not acknowledged that nothing more is sent");
+    }
+}
+
+fn start(start: &Start) -> String {
+    let outstanding = if start.outstanding { "yes: it may still take effect" } else { "no" };
+    let at = time(start.approved_at.as_ref());
+    let mut text = format!("\nstart {}\n", plain(&start.start_id));
+    for (name, value) in [
+        ("approved by", format!("{}: {}", start.operator, start.reason)),
+        ("approved", format!("{at}, term {}, index {}", start.term, start.index)),
+        ("exchange", start.exchange.clone()),
+        ("journal", start.journal.clone()),
+        ("outstanding", outstanding.to_owned()),
+    ] {
+        if !value.is_empty() {
+            text += &format!("  {name:<11}  {}\n", plain(&value));
+        }
+    }
+    text
 }
 
 fn grace(run: &Run) -> String {
@@ -122,7 +164,8 @@ fn grace(run: &Run) -> String {
     format!("{} (from {}); the whole exchange may take {deadline}", length(grace), run.grace_source)
 }
 
-fn incarnation(incarnation: &Incarnation) -> String {
+/// One life of one container.
+pub(super) fn incarnation(incarnation: &Incarnation) -> String {
     let started = match &incarnation.started_at {
         Some(at) => format!("started {}", time(Some(at))),
         None => "without a readable StartedAt".to_owned(),
@@ -137,14 +180,14 @@ pub(super) fn time(at: Option<&Timestamp>) -> String {
     EngineInstant::new(at.seconds, nanos).map_or_else(|_| "?".into(), format_instant)
 }
 
-fn length(duration: &prost_types::Duration) -> String {
+/// A length of time.
+pub(super) fn length(duration: &prost_types::Duration) -> String {
     duration::show(Duration::try_from(*duration).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rpc::v1::Reason;
 
     fn uncertain() -> Run {
         Run {
@@ -176,7 +219,7 @@ mod tests {
         let text = run(&uncertain());
         for expected in [
             "status   UNRESOLVED (uncertain: no claim is made about the effect)\n",
-            "guard    agent\n",
+            "guard    agent (beside the engine",
             "reply-lost: connection reset\n",
             "  since      2024-05-01T10:20:31Z\n",
             "  ends when  a later StartedAt shows the effect, in 1m30s at most\n",
@@ -190,5 +233,61 @@ mod tests {
     fn a_timeline_counts_from_the_decision() {
         let text = timeline(&uncertain());
         assert!(text.contains("+0ms") && text.contains("+1.5s"), "{text}");
+        assert!(text.lines().next().unwrap().contains("AFTER (CLUSTER TIME)"), "{text}");
+    }
+
+    #[test]
+    fn words_that_are_not_plain_are_explained() {
+        let mut seen = uncertain();
+        seen.set_status(RunStatus::Applied);
+        seen.set_verification(Verification::Unverified);
+        seen.set_guard(Guard::LeaderOnly);
+        let text = run(&seen);
+        assert!(text.contains("UNVERIFIED (it has no health check)\n"), "{text}");
+        assert!(text.contains("leader-only (no agent beside the engine"), "{text}");
+    }
+
+    #[test]
+    fn a_resolution_is_shown_as_an_operators_word() {
+        let resolution = Resolution {
+            operator: "kim".into(),
+            reason: "host is gone".into(),
+            assertion: Assertion::NotApplied.into(),
+            accepted_late_post: true,
+        };
+        let text = run(&Run { resolution: Some(resolution.clone()), ..uncertain() });
+        for expected in [
+            "resolved by   kim: host is gone\n",
+            "asserted      not applied (their word; it changes no claim)\n",
+            "late restart  accepted: ",
+        ] {
+            assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
+        }
+        let plain = Resolution { assertion: 0, accepted_late_post: false, ..resolution };
+        let text = run(&Run { resolution: Some(plain), ..uncertain() });
+        assert!(!text.contains("asserted") && !text.contains("late restart"), "{text}");
+    }
+
+    #[test]
+    fn each_approved_start_is_shown() {
+        let first = Start {
+            start_id: "cd".repeat(16),
+            operator: "kim".into(),
+            reason: "it is down".into(),
+            term: 3,
+            index: 17,
+            exchange: "refused: 500\nno space".into(),
+            ..Start::default()
+        };
+        let second = Start { start_id: "ef".repeat(16), outstanding: true, ..first.clone() };
+        let text = run(&Run { starts: vec![first, second], ..uncertain() });
+        for expected in [
+            &format!("\nstart {}\n  approved by  kim: it is down\n", "cd".repeat(16)),
+            ", term 3, index 17\n  exchange     refused: 500 no space\n  outstanding  no\n",
+            &format!("\nstart {}\n", "ef".repeat(16)),
+            "  outstanding  yes: it may still take effect\n",
+        ] {
+            assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
+        }
     }
 }

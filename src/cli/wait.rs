@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use tokio::time::timeout;
 
 use super::client::Nodes;
+use super::duration;
 use super::follow::Follow;
 use super::output::Output;
 use super::view;
@@ -18,6 +19,24 @@ pub(super) enum WaitFor {
     Applied,
     /// The effect is known, and if it was applied, whether the container became well.
     Recovered,
+}
+
+/// Whether a command waits, and how long.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct Wait {
+    /// Wait until the effect is known (applied), or whether the container became well (recovered)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "UNTIL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "recovered"
+    )]
+    pub(super) wait: Option<WaitFor>,
+    /// How long to wait
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration::parse)]
+    pub(super) wait_timeout: Duration,
 }
 
 impl WaitFor {
@@ -74,7 +93,7 @@ pub(super) async fn wait(
         Ok(ended) => ended?,
         Err(_) => output.note(format!(
             "the wait of {} is over and the run goes on; follow it with `relatch runs show {run_id}`",
-            super::duration::show(within)
+            duration::show(within)
         )),
     }
     Ok(latest)
@@ -82,7 +101,21 @@ pub(super) async fn wait(
 
 #[cfg(test)]
 mod tests {
+    use super::super::fake::parse;
     use super::*;
+
+    #[test]
+    fn a_bare_wait_is_for_recovery() {
+        let wait = |arguments: &[&str]| parse::<Wait>(arguments).unwrap();
+        assert_eq!((wait(&[]).wait, wait(&[]).wait_timeout), (None, Duration::from_secs(60)));
+        assert_eq!(wait(&["--wait"]).wait, Some(WaitFor::Recovered));
+        assert_eq!(wait(&["--wait=recovered"]).wait, Some(WaitFor::Recovered));
+        assert_eq!(wait(&["--wait=applied"]).wait, Some(WaitFor::Applied));
+        assert_eq!(wait(&["--wait-timeout", "2m"]).wait_timeout, Duration::from_secs(120));
+        for wrong in [&["--wait=soon"][..], &["--wait-timeout", "2"]] {
+            assert_eq!(parse::<Wait>(wrong).unwrap_err().exit_code(), 2, "{wrong:?}");
+        }
+    }
 
     #[test]
     fn a_wait_is_over_when_nothing_more_comes_that_is_waited_for() {

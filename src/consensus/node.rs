@@ -20,6 +20,10 @@ use super::type_config::{Member, TypeConfig};
 use super::watcher::{Signals, Watcher};
 use crate::env::Clock;
 use crate::ledger::Ledger;
+#[cfg(feature = "failpoints")]
+use crate::ledger::{Command, EntryPosition, Stamped};
+#[cfg(feature = "failpoints")]
+use crate::model::WallTime;
 use crate::model::{ClusterTime, LogIndex, NodeId, Term};
 use crate::storage::{Batch, Database};
 
@@ -116,6 +120,21 @@ impl Consensus {
     #[must_use]
     pub fn cluster_time(&self) -> ClusterTime {
         self.inner.state.cluster_time()
+    }
+
+    /// The hole of invariant 8: what was proposed and not committed counts on this node all the same.
+    #[cfg(feature = "failpoints")]
+    pub fn apply_uncommitted(&self, term: Term, command: Command) {
+        let stamped = Stamped {
+            level: self.read(Ledger::rules_level),
+            clock: self.cluster_time(),
+            wall: WallTime(self.inner.clock.wall_ms()),
+            node: self.inner.node,
+            command,
+        };
+        let index = LogIndex(self.applied().borrow().0 + 1);
+        let applied = self.inner.state.apply(EntryPosition { term, index }, stamped);
+        tracing::warn!(?applied, "applied through a hole, though it was not committed");
     }
 
     /// Ends taking part. Waits for the core; the database closes when the last clone of this is gone too

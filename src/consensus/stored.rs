@@ -210,6 +210,7 @@ pub(super) fn load<T: DeserializeOwned>(database: &Database, key: &str) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::Stamped;
 
     #[test]
     fn keys_of_the_log_order_as_indexes_do() {
@@ -254,8 +255,8 @@ mod tests {
         let text = r#"{"id":{"term":2,"index":5},"payload":{"command":{"level":1,"clock":70,"wall":0,"node":1,"command":"tick"}}}"#;
         let stored: StoredEntry = serde_json::from_str(text).unwrap();
         let entry = stored.into_entry().unwrap();
-        let command = Proposal(super::super::tests::tick_of(NodeId(1), 70));
-        let payload = EntryPayload::Normal(command);
+        let command = Stamped { level: 1, ..super::super::tests::tick_of(NodeId(1), 70) };
+        let payload = EntryPayload::Normal(Proposal(command));
         assert_eq!(entry, Entry { log_id: LogId::new_term_index(2, 5), payload });
         assert_eq!(String::from_utf8(encode(&StoredEntry::from(entry))).unwrap(), text);
     }

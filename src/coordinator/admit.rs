@@ -196,7 +196,12 @@ pub(super) async fn look(
             format!("{} is a Swarm task", baseline.name),
         ));
     }
-    if is_this_process(&inspection, shared.own_container.as_ref(), std::process::id()) {
+    if is_this_process(
+        &inspection,
+        engine.endpoint().wire(),
+        shared.own_container.as_ref(),
+        std::process::id(),
+    ) {
         return Err(refuse(
             &target,
             ReasonCode::TargetIsRelatch,

@@ -1,7 +1,7 @@
 //! From a client's spelling to exactly one container.
 
 use crate::docker::{ContainerSummary, Inspection};
-use crate::model::{ContainerId, HostName, Target};
+use crate::model::{ContainerId, HostName, Target, Wire};
 
 const PROJECT: &str = "com.docker.compose.project";
 const SERVICE: &str = "com.docker.compose.service";
@@ -86,9 +86,14 @@ fn plain(text: &str) -> bool {
     !text.is_empty() && text.len() <= 128 && text.bytes().all(|b| b.is_ascii_graphic() && b != b'/')
 }
 
-/// True if the container is this very process's.
-pub(super) fn is_this_process(inspection: &Inspection, own: Option<&ContainerId>, own_pid: u32) -> bool {
-    own == Some(&inspection.sighting.container_id) || inspection.pid == Some(own_pid)
+/// True if the container is this very process's. A process id says so only of an engine on this machine.
+pub(super) fn is_this_process(
+    inspection: &Inspection,
+    wire: Wire,
+    own: Option<&ContainerId>,
+    own_pid: u32,
+) -> bool {
+    own == Some(&inspection.sighting.container_id) || (wire == Wire::Unix && inspection.pid == Some(own_pid))
 }
 
 #[cfg(test)]

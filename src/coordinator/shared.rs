@@ -10,7 +10,9 @@ use crate::consensus::{Consensus, ProposeError};
 use crate::dispatch::Dispatcher;
 use crate::env::{Clock, Randomness, failpoint};
 use crate::ledger::{Command, Guard, Limits, LimitsChange, Outcome, Proposer, Run};
-use crate::model::{ContainerId, Hole, Holes, HostName, RunId, Term};
+#[cfg(feature = "failpoints")]
+use crate::model::Hole;
+use crate::model::{ContainerId, Holes, HostName, RunId, Term};
 
 /// The longest that a proposal is waited for before its fate counts as unknown.
 const PROPOSE_MS: u64 = 5_000;
@@ -117,8 +119,9 @@ impl Shared {
                     tracing::error!(%error, "a fact cannot be stored; its run stays as it is");
                     return Ok(Outcome::Recorded { changed: false });
                 }
-                // The hole takes a fact for committed that may not be.
+                #[cfg(feature = "failpoints")]
                 Err(ProposeError::Unknown { .. }) if self.holes.open(Hole::FailedSettlementSettles) => {
+                    self.consensus.apply_uncommitted(term, fact);
                     return Ok(Outcome::Recorded { changed: true });
                 }
                 Err(ProposeError::Unknown { detail, .. }) => {

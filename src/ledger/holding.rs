@@ -23,7 +23,7 @@ impl Ledger {
         let hold = Hold { id, scope, owner, by, reason, duration_ms, placed: entry.moment() };
         if let Some(known) = self.holds().find(|known| known.id == hold.id) {
             let same = Hold { placed: known.placed, ..hold.clone() } == *known;
-            return if same {
+            return if same && known.stands(entry.clock) {
                 Outcome::Held { hold: Box::new(known.clone()), repeated: true }
             } else {
                 Outcome::Rejected(Rejection::HoldIdReused { hold: hold.id })

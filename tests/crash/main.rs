@@ -118,6 +118,26 @@ async fn open_interlocks_are_replayed_before_anything_is_admitted() {
     node.stop();
 }
 
+/// Invariant 8: the first proposal of what the wire showed is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interlock_stays_in_force_while_its_settlement_cannot_be_committed() {
+    let world = World::new().await;
+    let hold = support::node::Hold::new(world.dir.path(), "again");
+    let lost_once = format!("coordinator-commit-evidence=1*return(lose)->{}", hold.action());
+    let node = Node::start(&world.options.clone().failpoints(&lost_once));
+    let answer = node.recover("local/web", &["--grace", "0s"]);
+    hold.reached();
+    let run = node.run(&answer.run_id());
+    assert_eq!(run["status"], "RUN_STATUS_INTERLOCKED", "what is not committed is not so: {run:#}");
+    let second = node.recover("local/web", &["--grace", "0s"]);
+    assert_eq!(second.json["decision"], "DECISION_ATTACHED", "{second:?}");
+    assert_eq!(second.run_id(), answer.run_id());
+    hold.release();
+    let run = node.wait_for_status(&answer.run_id(), "APPLIED");
+    assert_eq!(world.posts(), 1, "{run:#}");
+    node.stop();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_nodes_never_share_a_data_directory() {
     let world = World::new().await;

@@ -62,6 +62,7 @@ impl Leader {
             clock: Arc::new(SystemClock),
             randomness: Arc::new(OsRandomness),
             own_container: None,
+            named_limits: relatch::coordinator::NamedLimits::default(),
             holes: Holes::none(),
         });
         coordinator.ready().wait_for(|ready| *ready).await.expect("a coordinator");
@@ -77,11 +78,13 @@ impl Leader {
         self.coordinator
             .request(RecoveryRequest {
                 id: Some(RequestId::new(id).expect("an id")),
+                caller: relatch::ledger::ANONYMOUS.to_owned(),
                 digest: id.to_owned(),
                 spelling: Target::parse(target).expect("a target"),
                 reason: "test".to_owned(),
                 grace_s: None,
                 expect: None,
+                dry_run: false,
             })
             .await
     }

@@ -76,7 +76,7 @@ async fn with_engine<S: EngineSide>(
     let opened = answer.run.clone().context("the answer has no run")?;
     if answer.decision() != Decision::Opened {
         let decision = word(answer.decision().as_str_name(), "DECISION_");
-        bail!("the request was {decision}, and nothing was sent:{}", view::reasons(&opened));
+        bail!("the request was {decision}, and nothing was sent:{}", view::reasons(&opened.reasons));
     }
     timeline.say(
         Who::Relatch,

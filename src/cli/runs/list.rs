@@ -4,10 +4,11 @@ use clap::ValueEnum;
 
 use super::super::client::{CallError, Client, Nodes, Retry};
 use super::super::exit::Exit;
+use super::super::id_ref::short;
 use super::super::output::Output;
 use super::super::table::Table;
 use super::super::view;
-use crate::model::Target;
+use crate::model::{HostName, RequestId, Target};
 use crate::rpc::v1::{ListRunsRequest, ListRunsResponse, Run, RunStatus};
 
 /// The longest page that a node gives.
@@ -19,6 +20,12 @@ pub(in crate::cli) struct List {
     /// Only runs of this target, in its canonical spelling
     #[arg(long, value_parser = Target::parse)]
     target: Option<Target>,
+    /// Only runs of this host
+    #[arg(long, value_name = "HOST")]
+    host: Option<HostName>,
+    /// Only the run that answered this request
+    #[arg(long, value_name = "ID")]
+    request_id: Option<RequestId>,
     /// Only runs in this status; several are separated by commas
     #[arg(long, value_enum, value_delimiter = ',', ignore_case = true)]
     status: Vec<StatusWord>,
@@ -60,7 +67,8 @@ impl List {
                 statuses: self.status.iter().map(|status| status.0.into()).collect(),
                 page_size: missing.min(PAGE),
                 page_token: std::mem::take(&mut all.next_page_token),
-                ..ListRunsRequest::default()
+                host: self.host.as_ref().map(ToString::to_string).unwrap_or_default(),
+                request_id: self.request_id.as_ref().map(ToString::to_string).unwrap_or_default(),
             };
             let call = async |mut client: Client| client.list_runs(request.clone()).await;
             let page = nodes.call(Retry::READ, output, call).await.map_err(CallError::advise)?;
@@ -85,7 +93,7 @@ fn table(runs: &[Run]) -> String {
     let mut table = Table::new(&["RUN", "TARGET", "STATUS", "VERIFICATION", "DECIDED", "WHY"]);
     for run in runs {
         table.row([
-            run.run_id.clone(),
+            short(&run.run_id).to_owned(),
             run.target.clone(),
             if run.quarantined {
                 format!("{} (quarantined)", view::status(run))
@@ -108,29 +116,66 @@ fn why(run: &Run) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
+    use super::super::super::fake::{Fake, ended, parse};
+    use super::super::super::output::Format;
     use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Alone {
-        #[command(flatten)]
-        list: List,
-    }
 
     #[test]
     fn a_status_is_typed_without_its_prefix_and_in_any_case() {
-        let typed =
-            |text: &str| Alone::try_parse_from(["list", "--status", text]).map(|alone| alone.list.status);
+        let typed = |text: &str| parse::<List>(&["--status", text]).map(|list| list.status);
         let expected = [StatusWord(RunStatus::NotApplied), StatusWord(RunStatus::Unresolved)];
         assert_eq!(typed("not_applied,UNRESOLVED").unwrap(), expected);
         assert_eq!(typed("RUN_STATUS_NOT_APPLIED,unresolved").unwrap(), expected);
         assert!(typed("unspecified").is_err());
     }
 
+    #[tokio::test]
+    async fn runs_are_asked_for_by_what_was_typed_until_there_are_enough() {
+        let page = |token: &str| {
+            let runs = vec![Run::default()];
+            Ok(ListRunsResponse { runs, next_page_token: token.into() })
+        };
+        let fake = Fake::serve(|script| {
+            script.list_runs.then(page("7")).then(page("5"));
+        });
+        let fake = fake.await;
+        let (output, printed) = Output::kept(Format::Json);
+        let typed =
+            ["--target", "local/web", "--host", "local", "--request-id", "r-7", "--status", "refused"];
+        let list: List = parse(&[&typed[..], &["--limit", "2"]].concat()).unwrap();
+        let mut nodes = Nodes::new(fake.addr()).unwrap();
+        assert_eq!(ended(list.run(&mut nodes, &output)).await.unwrap(), Exit::Done);
+        let json: serde_json::Value = serde_json::from_str(&printed.stdout()).unwrap();
+        assert_eq!((json["runs"].as_array().unwrap().len(), &json["nextPageToken"]), (2, &"5".into()));
+        let first = ListRunsRequest {
+            target: "local/web".into(),
+            statuses: vec![RunStatus::Refused.into()],
+            page_size: 2,
+            page_token: String::new(),
+            host: "local".into(),
+            request_id: "r-7".into(),
+        };
+        let second = ListRunsRequest { page_size: 1, page_token: "7".into(), ..first.clone() };
+        assert_eq!(fake.script(|script| script.list_runs.asked()), [first, second]);
+    }
+
     #[test]
-    fn a_line_says_why() {
+    fn what_breaks_a_rule_is_a_matter_of_usage() {
+        for arguments in [
+            &["--target", "web"][..],
+            &["--host", "Local"],
+            &["--request-id", "with space"],
+            &["--limit", "0"],
+            &["--status", "gone"],
+        ] {
+            assert_eq!(parse::<List>(arguments).unwrap_err().exit_code(), 2, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_says_why_and_has_the_beginning_of_the_id() {
         let refused = Run {
+            run_id: "ab".repeat(16),
             status: RunStatus::Refused.into(),
             target: "local/web".into(),
             reasons: vec![crate::rpc::v1::Reason { code: "target-paused".into(), ..Default::default() }],
@@ -138,6 +183,7 @@ mod tests {
         };
         let text = table(&[refused]);
         assert!(text.contains("REFUSED") && text.contains("target-paused"), "{text}");
+        assert!(text.contains("\nabababababab  local/web"), "{text}");
         assert_eq!(table(&[]), "no runs\n");
     }
 }
