@@ -189,7 +189,11 @@ impl Ledger {
         let detail = format!("{most_used} of {} in {window_s} s are used", limits.attempts);
         [
             Check { name: CheckName::Attempts, detail, reasons: exhausted },
-            Check { name: CheckName::Backoff, detail: "no pause is under way".to_owned(), reasons: backing_off },
+            Check {
+                name: CheckName::Backoff,
+                detail: "no pause is under way".to_owned(),
+                reasons: backing_off,
+            },
         ]
     }
 

@@ -1,4 +1,5 @@
-//! Small file systems of a test's own. They need root: without it these tests fail, they are not skipped.
+//! Small file systems of a test's own. They need root, or a sudo that asks for no password: without either these
+//! tests fail, they are not skipped.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,19 +52,29 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         // Lazily: a process that is just ending may still be in there.
-        let ended = Command::new("umount").arg("--lazy").arg(self.path()).status();
+        let ended = as_root("umount").arg("--lazy").arg(self.path()).status();
         if !ended.is_ok_and(|status| status.success()) {
             eprintln!("{} could not be unmounted", self.path().display());
         }
     }
 }
 
+/// A command that only root may run.
+pub fn as_root(command: &str) -> Command {
+    if rustix::process::geteuid().is_root() {
+        return Command::new(command);
+    }
+    let mut sudo = Command::new("sudo");
+    sudo.args(["--non-interactive", command]);
+    sudo
+}
+
 fn mount(args: &[&str], at: &Path) {
-    let output = Command::new("mount").args(args).arg(at).output().expect("running mount");
+    let output = as_root("mount").args(args).arg(at).output().expect("running mount");
     assert!(
         output.status.success(),
         "mounting {args:?} at {}: {}\nThese tests mount file systems of their own, and need root for it: run them as \
-         root",
+         root, or where sudo asks for no password",
         at.display(),
         String::from_utf8_lossy(&output.stderr)
     );

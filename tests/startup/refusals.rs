@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::World;
+use crate::mount::as_root;
 use crate::process::{Running, finish, run};
 use crate::support::node::{Node, relatch};
 
@@ -73,7 +74,7 @@ impl Stranger {
 
     /// `relatch ARGS` as a user who is nobody, with this data directory.
     fn relatch(&self, args: &[&str]) -> Command {
-        let mut command = Command::new("setpriv");
+        let mut command = as_root("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
         command.arg(self.dir.path().join("relatch")).args(args);
         command.arg("--data-dir").arg(self.dir.path().join("data"));
