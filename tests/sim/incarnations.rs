@@ -66,12 +66,12 @@ async fn what_happens_to_the_container_before_the_post_is_found_at_every_step_an
             hold.release();
             let run = node.wait_for_status(&run, "NOT_APPLIED");
             assert_eq!(world.posts(&id), 0, "{step}, {name}: {run:#}");
-            let after_intent =
-                run["journal"].as_str().unwrap().contains("an intent stood, and then nothing was sent");
+            let by_the_dispatcher =
+                run["journal"].as_str().unwrap().contains("nothing was sent, and nothing will be");
             let never_handed_on = settlement(&run).contains("never handed to the dispatcher");
             // Before the recheck the proposer says so; after it the last look does, which comes after the intent.
             assert_eq!(never_handed_on, *step == STEPS[0], "{step}, {name}: {run:#}");
-            assert_eq!(after_intent, *step != STEPS[0], "{step}, {name}: {run:#}");
+            assert_eq!(by_the_dispatcher, *step != STEPS[0], "{step}, {name}: {run:#}");
         }
         let undone = |entry: &Event| matches!(entry, Event::Effect { effect: EffectKind::Unpaused, .. });
         let history = world.engine.log().history();
