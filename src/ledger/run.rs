@@ -80,7 +80,7 @@ pub enum Evidence {
     StartedAtOnly,
     /// The journal could not be asked whether anything was sent: attribution unknown.
     JournalUnreachable,
-    /// It was seen after an approved start had been sent: by that, not by the restart.
+    /// It was seen after an approved start had been sent that may have done it: by that, not by the restart.
     ByFollowUpStart,
 }
 
