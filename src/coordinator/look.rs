@@ -1,6 +1,6 @@
 //! One look at a run's container.
 
-use super::facts::{observe, open_run};
+use super::facts::{OrderOf, observe, open_run};
 use super::resolve::{Resolved, resolve};
 use super::shared::{Deposed, HostLink, Shared};
 use crate::docker::ListFilter;
@@ -21,7 +21,22 @@ pub(super) async fn look_once(
         return Ok(());
     }
     failpoint::reach("coordinator-before-settle");
+    tell_of_starts(shared, term, host, id).await?;
     observe(shared, term, id, seen).await
+}
+
+/// What was seen may be the doing of a start whose end nobody has reported yet. That it may have been sent goes on
+/// record before what was seen, which would else be put down to somebody else.
+async fn tell_of_starts(shared: &Shared, term: Term, host: &HostLink, id: &RunId) -> Result<(), Deposed> {
+    let Some((run, _, _)) = open_run(shared, id) else { return Ok(()) };
+    for order in OrderOf::all(&run).iter().filter(|order| order.start.is_some()) {
+        if order.known_of(&run) == (None, None)
+            && let Some(known) = host.dispatcher.known(&order.id)
+        {
+            order.tell_known(shared, term, known).await?;
+        }
+    }
+    Ok(())
 }
 
 /// The engine answered 404 to the restart itself: who is there instead is looked up once, and set beside the

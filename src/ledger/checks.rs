@@ -3,9 +3,10 @@
 use super::apply::{Entry, Ledger};
 use super::attempts::attempt_keys;
 use super::command::{Baseline, Expectation, OpenInterlock};
+use super::diagnosis::Diagnosis;
 use super::reason::{Reason, ReasonCode};
 use super::run::Run;
-use crate::model::{ContainerState, EngineId, HostName, JournalId, WallTime};
+use crate::model::{ContainerState, EngineId, Health, HostName, JournalId, WallTime};
 
 /// One check, as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +47,8 @@ check_names! {
     Host = "host";
     /// Whether the container is running, and not paused, restarting or being removed.
     State = "state";
+    /// Whether its health check says unhealthy, if the request is only for that.
+    Health = "health";
     /// Whether it is the incarnation that the caller means.
     Expectation = "expectation";
     /// Whether the grace is within the limit.
@@ -86,6 +89,13 @@ impl Ledger {
             refusal.into_iter().collect(),
         );
 
+        let health = format!("its health is {:?}", baseline.health);
+        let mut reasons = Vec::new();
+        if command.diagnosis == Diagnosis::Unhealthy && baseline.health != Health::Unhealthy {
+            reasons.push(Reason::new(ReasonCode::TargetNotUnhealthy, health.clone(), wall));
+        }
+        add(CheckName::Health, health, reasons);
+
         let seen = format!("it is now {} started {}", incarnation.container_id, incarnation.started_at);
         let mut reasons = Vec::new();
         if !is_expected(command.expect.as_ref(), Some(baseline)) {
@@ -103,10 +113,15 @@ impl Ledger {
 
         let held = self.held(&command.target, &baseline.name, now.clock);
         let count = self.holds().filter(|hold| hold.stands(now.clock)).count();
-        add(CheckName::Hold, format!("{count} holds stand in the cluster"), held);
+        add(CheckName::Hold, format!("of {count} in the cluster, none covers it"), held);
 
         checks.extend(self.attempt_checks(now, command));
         checks.extend(self.flight_checks(now, host));
+        for check in &mut checks {
+            if let Some(reason) = check.reasons.first() {
+                check.detail.clone_from(&reason.detail);
+            }
+        }
         checks
     }
 
@@ -185,8 +200,12 @@ impl Ledger {
         let window_s = limits.attempts_window_ms / 1_000;
         let detail = format!("{most_used} of {} in {window_s} s are used", limits.attempts);
         [
-            Check { name: CheckName::Attempts, detail: detail.clone(), reasons: exhausted },
-            Check { name: CheckName::Backoff, detail, reasons: backing_off },
+            Check { name: CheckName::Attempts, detail, reasons: exhausted },
+            Check {
+                name: CheckName::Backoff,
+                detail: "no pause is under way".to_owned(),
+                reasons: backing_off,
+            },
         ]
     }
 

@@ -105,7 +105,7 @@ fn later_start(sighting: &Sighting, before: &Incarnation, holes: Holes) -> Optio
 }
 
 fn evidence(run: &Run) -> Evidence {
-    let mut starts = run.starts.iter().filter(|start| start.may_have_left()).peekable();
+    let mut starts = run.starts.iter().filter(|start| start.may_have_acted()).peekable();
     if starts.peek().is_some() {
         let unknown = |start: &Start| {
             start.exchange.is_none() && matches!(start.word, Some(JournalWord::Unreachable { .. }))

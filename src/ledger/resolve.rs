@@ -8,8 +8,8 @@ use super::run::{Run, Status};
 use crate::model::{Exchange, JournalWord};
 
 impl Run {
-    /// True if its dispatcher has acknowledged that it sends nothing more for this run: it revoked it, or has said
-    /// how its exchanges went, be that a lost reply. Starts that were approved count as well.
+    /// True if its dispatcher has acknowledged that it sends nothing more for this run: it revoked it, or told how
+    /// its one request went, be it that the reply was lost. Starts that were approved count as well.
     #[must_use]
     pub fn dispatcher_is_done(&self) -> bool {
         let acknowledged = |exchange: Option<&Exchange>, word: Option<&JournalWord>| {

@@ -69,7 +69,7 @@ fn follows(before: &Run, now: &Run) -> Result<(), TestCaseError> {
         prop_assert_eq!(&before.status, &now.status, "a settled run changed its mind");
     }
     if let (true, Status::Applied { evidence, .. }) = (before.is_open(), &now.status) {
-        let by_start = now.starts.iter().any(Start::may_have_left);
+        let by_start = now.starts.iter().any(Start::may_have_acted);
         let says_so = matches!(evidence, Evidence::ByFollowUpStart | Evidence::JournalUnreachable);
         prop_assert!(!by_start || says_so, "a start may have done it, and {evidence:?} is said: {now:?}");
         prop_assert!(

@@ -241,12 +241,15 @@ fn no_answer_to_a_start_ends_the_restarts_interlock() {
 }
 
 #[test]
-fn a_later_start_is_the_follow_up_starts_if_that_may_have_left_and_never_the_restarts() {
+fn a_later_start_is_the_follow_up_starts_if_that_may_have_done_it_and_never_the_restarts() {
     let by_start = Evidence::ByFollowUpStart;
     let only = Evidence::StartedAtOnly;
     let unreachable = JournalWord::Unreachable { detail: "test".to_owned() };
     type Tell = Box<dyn Fn(&mut World, &RunId)>;
-    let cases: [(&str, Tell, Evidence); 8] = [
+    let answered = |status, wire, proof| -> Tell {
+        Box::new(move |world, run| drop(world.start_exchanged(run, 1, replied(status, wire, proof))))
+    };
+    let cases: [(&str, Tell, Evidence); 14] = [
         ("no word yet", Box::new(|_, _| {}), by_start),
         (
             "an intent",
@@ -259,6 +262,12 @@ fn a_later_start_is_the_follow_up_starts_if_that_may_have_left_and_never_the_res
             Box::new(move |w, run| drop(w.start_attested(run, 1, journal_word(unreachable.clone())))),
             Evidence::JournalUnreachable,
         ),
+        ("204", answered(204, Wire::Unix, EngineProof::Proven), by_start),
+        ("500", answered(500, Wire::Unix, EngineProof::Proven), by_start),
+        ("304 of whoever", answered(304, Wire::Unix, EngineProof::Unproven), by_start),
+        ("304 of what may have sent it twice", answered(304, Wire::Tcp, EngineProof::Proven), by_start),
+        ("it ran already", answered(304, Wire::Unix, EngineProof::Proven), only),
+        ("the engine refused it", answered(404, Wire::Unix, EngineProof::Proven), only),
         ("never written", Box::new(|world, run| tell_unsent(world, run, 0)), only),
         ("no intent", Box::new(|world, run| tell_unsent(world, run, 1)), only),
         ("not sent", Box::new(|world, run| tell_unsent(world, run, 2)), only),
