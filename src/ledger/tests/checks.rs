@@ -58,6 +58,7 @@ fn each_check_blocks_under_its_own_name() {
     world.place(hold(1, of_target("local/web")));
     let mut ask = world.ask().state(ContainerState::Paused);
     ask.0.grace.seconds = 301;
+    ask.0.diagnosis = Diagnosis::Unhealthy;
     ask.0.dispatcher.journal = position("b", 5);
     ask.0.expect = Some(Expectation { container_id: container("1"), started_at: at(99) });
     assert_eq!(
@@ -65,6 +66,7 @@ fn each_check_blocks_under_its_own_name() {
         [
             (CheckName::Host, ReasonCode::HostDiffers),
             (CheckName::State, ReasonCode::TargetPaused),
+            (CheckName::Health, ReasonCode::TargetNotUnhealthy),
             (CheckName::Expectation, ReasonCode::ExpectationMismatch),
             (CheckName::Grace, ReasonCode::GraceAboveLimit),
             (CheckName::Hold, ReasonCode::Held),
@@ -77,6 +79,30 @@ fn each_check_blocks_under_its_own_name() {
     );
     let expected: Vec<ReasonCode> = codes(&weigh(&world, &ask)).into_iter().map(|(_, code)| code).collect();
     assert_eq!(world.refused(ask), expected, "and apply says the same");
+}
+
+#[test]
+fn a_request_for_the_unhealthy_alone_is_opened_for_nothing_else() {
+    for health in [Health::None, Health::Starting, Health::Healthy, Health::Unhealthy] {
+        for diagnosis in [Diagnosis::Callers, Diagnosis::Unhealthy] {
+            let mut world = World::roomy();
+            let mut ask = world.ask();
+            ask.0.diagnosis = diagnosis;
+            ask.0.baseline.health = health;
+            let decision = world.decide(ask);
+            let opens = diagnosis == Diagnosis::Callers || health == Health::Unhealthy;
+            if opens {
+                let interlock = world.run(&decision.run).interlock.as_ref().unwrap();
+                assert_eq!(
+                    (decision.kind, interlock.diagnosis),
+                    (DecisionKind::Opened, diagnosis),
+                    "{health:?}"
+                );
+            } else {
+                assert_eq!(world.reasons(&decision.run), [ReasonCode::TargetNotUnhealthy], "{health:?}");
+            }
+        }
+    }
 }
 
 #[test]

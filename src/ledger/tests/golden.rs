@@ -212,7 +212,7 @@ fn operators_start(world: &mut World) {
     }
 }
 
-/// Resolutions, with and without the dispatcher's word; what comes later.
+/// Resolutions, with and without the dispatcher's word; what comes later. Requests for the unhealthy alone.
 fn operators_resolve(world: &mut World) {
     let resolve = |run: &RunId, assertion| Resolve {
         run: run.clone(),
@@ -232,6 +232,12 @@ fn operators_resolve(world: &mut World) {
         if n == 0x33 {
             world.exchanged(&run, replied(204, Wire::Unix, EngineProof::Proven));
         }
+    }
+    for health in [Health::Healthy, Health::Unhealthy] {
+        let mut ask = ask(world, 0x35).id(&format!("{health:?}"));
+        ask.0.diagnosis = Diagnosis::Unhealthy;
+        ask.0.baseline.health = health;
+        world.decide(ask);
     }
     let until = world.ledger.quarantined_runs().last().and_then(|run| run.quarantine).unwrap().until;
     world.clock_ms = until.0;

@@ -229,6 +229,10 @@ impl World {
                 if paused {
                     ask.baseline.state = ContainerState::Paused;
                 }
+                if self.index.is_multiple_of(7) {
+                    ask.diagnosis = Diagnosis::Unhealthy;
+                    ask.baseline.health = if caller == 0 { Health::Healthy } else { Health::Unhealthy };
+                }
                 Command::OpenInterlock(Box::new(ask))
             }
             Step::Refuse { request, caller } => {

@@ -34,6 +34,7 @@ const WANTED: &[&str] = &[
     "in-flight-host",
     "unresolved-host",
     "quarantined",
+    "target-not-unhealthy",
     "start-awaited",
     "target-down",
     // Events that are not named by a status.

@@ -4,7 +4,10 @@ use super::operators::{hold, start_id};
 use super::*;
 
 /// Every command that the first rules did not know.
-fn newer_commands(world: &World, run: &RunId) -> Vec<Command> {
+fn newer_commands(world: &mut World, run: &RunId) -> Vec<Command> {
+    let mut unhealthy = world.ask().container("2").target("local/other").0;
+    unhealthy.diagnosis = Diagnosis::Unhealthy;
+    unhealthy.baseline.health = Health::Unhealthy;
     let resolve = Resolve {
         run: run.clone(),
         by: "ann".to_owned(),
@@ -22,6 +25,7 @@ fn newer_commands(world: &World, run: &RunId) -> Vec<Command> {
     let attestation = Attestation::Journal { at, word: JournalWord::NoIntent };
     let attest = Attest { run: run.clone(), start: Some(start_id(1)), attestation };
     vec![
+        Command::OpenInterlock(Box::new(unhealthy)),
         Command::ChangeLimits(LimitsChange { attempts: Some(7), ..LimitsChange::default() }),
         Command::OpenStart(Box::new(world.approval(run, 1))),
         Command::RecordExchange(Box::new(exchange)),
@@ -39,7 +43,7 @@ fn newer_commands(world: &World, run: &RunId) -> Vec<Command> {
 fn a_command_of_newer_rules_changes_nothing_but_the_clock_before_they_are_in_force() {
     let mut world = World::under_the_first_rules(roomy_limits());
     let run = world.left_down();
-    for command in newer_commands(&world, &run) {
+    for command in newer_commands(&mut world, &run) {
         world.clock_ms += 1;
         let what = format!("{command:?}");
         let before: Vec<Record> = world.ledger.records().skip(1).collect();
@@ -50,7 +54,7 @@ fn a_command_of_newer_rules_changes_nothing_but_the_clock_before_they_are_in_for
         assert_eq!(world.ledger.clock(), ClusterTime(world.clock_ms));
     }
     world.apply(Command::RaiseRulesLevel { level: 2 });
-    for command in newer_commands(&world, &run) {
+    for command in newer_commands(&mut world, &run) {
         let what = format!("{command:?}");
         let outcome = world.apply(command);
         assert!(!matches!(outcome, Outcome::Rejected(Rejection::RulesTooOld { .. })), "{what}: {outcome:?}");
@@ -151,6 +155,30 @@ fn under_the_first_rules_the_reasons_of_both_accounts_stand_in_the_order_in_whic
         }
         let ask = world.ask().target("local/new").container("1");
         assert_eq!(world.refused(ask), expected, "rules of level {level}");
+    }
+}
+
+#[test]
+fn a_long_history_tells_repetitions_by_their_number_and_whoever_watches_is_told_of_each() {
+    for level in 1..=2 {
+        let mut world = World::under_the_first_rules(roomy_limits());
+        world.apply(Command::RaiseRulesLevel { level });
+        let ask = world.ask();
+        let run = world.open(ask);
+        world.exchanged(&run, lost(false));
+        for n in 0..400 {
+            let hangs = Observation::Unreadable { detail: "hangs".to_owned() };
+            world.observe(&run, if n % 2 == 0 { hangs } else { seen(StartedAt::At(at(100))) });
+            assert_eq!(world.run(&run).changed(), LogIndex(world.index));
+            let ask = world.ask();
+            assert_eq!(world.decide(ask).run, run);
+            assert_eq!(world.run(&run).changed(), LogIndex(world.index));
+        }
+        let known = world.run(&run);
+        assert_eq!((known.times(EventKind::Observed), known.times(EventKind::Attached)), (400, 400));
+        let events = known.events.len();
+        assert!(if level == 1 { events > 800 } else { events < 210 }, "level {level}: {events} events");
+        assert!(known.events.is_sorted_by_key(|event| event.at.index), "level {level}");
     }
 }
 
