@@ -116,14 +116,15 @@ fn beginning(text: &str) -> Result<String, String> {
 }
 
 /// SHA-256, in hex, of the request and of who sent it. Fields that are left out do not enter, so a message
-/// that gains fields later keeps the digests of requests without them.
+/// that gains fields later keeps the digests of requests without them. Nor does the wish for a dry run: one of
+/// a request that was answered is told that answer.
 fn digest(message: &v1::RequestRecoveryRequest, caller: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(b"relatch.v1.RequestRecoveryRequest\0");
     // With its length in front, no caller's name can run on into the request.
     hash.update((caller.len() as u64).to_be_bytes());
     hash.update(caller.as_bytes());
-    hash.update(message.encode_to_vec());
+    hash.update(v1::RequestRecoveryRequest { dry_run: false, ..message.clone() }.encode_to_vec());
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -361,6 +362,8 @@ mod tests {
         assert_eq!(first.len(), 64);
         assert_eq!(first, of(&good(), "anonymous"));
         assert_ne!(first, of(&good(), "someone"));
+        let dry_run = v1::RequestRecoveryRequest { dry_run: true, ..good() };
+        assert_eq!(first, of(&dry_run, "anonymous"), "a dry run asks about the same request");
         let changes: &[fn(&mut v1::RequestRecoveryRequest)] = &[
             |m| m.target = "local/web2".into(),
             |m| m.reason = "another".into(),
