@@ -4,6 +4,7 @@ mod holds;
 mod limits;
 mod operator;
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use prost::Message;
@@ -27,6 +28,9 @@ const REASON_CHARS: usize = 1_000;
 
 /// The longest name of an operator, in characters.
 const OPERATOR_CHARS: usize = 128;
+
+/// The seconds of a `google.protobuf.Timestamp`: the years 1 to 9999.
+const TIMESTAMP_S: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// The longest page of runs, and the usual one.
 const PAGE_LONGEST: u32 = 1_000;
@@ -226,6 +230,9 @@ fn instant(message: Option<&Timestamp>) -> Result<EngineInstant, String> {
         return Err("it is required: a container id alone does not name one life of the container".into());
     };
     let nanos = u32::try_from(*nanos).map_err(|_| "its nanos are 0 or more".to_owned())?;
+    if !TIMESTAMP_S.contains(seconds) {
+        return Err("it lies within the years 1 to 9999, as protobuf writes them".into());
+    }
     EngineInstant::new(*seconds, nanos).map_err(|error| error.to_string())
 }
 
@@ -329,6 +336,9 @@ mod tests {
             ("grace", |m| m.grace = Some(Duration { seconds: i64::MAX, nanos: 0 })),
             ("expect.container_id", |m| m.expect.as_mut().unwrap().container_id = ID[..12].into()),
             ("expect.started_at", |m| m.expect.as_mut().unwrap().started_at = None),
+            ("expect.started_at", |m| {
+                m.expect.as_mut().unwrap().started_at = Some(Timestamp { seconds: i64::MAX, nanos: 0 });
+            }),
             ("expect.started_at", |m| {
                 m.expect.as_mut().unwrap().started_at = Some(Timestamp { seconds: 1, nanos: -1 });
             }),
