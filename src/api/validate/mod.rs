@@ -3,6 +3,7 @@
 mod holds;
 mod limits;
 mod operator;
+mod record;
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -16,18 +17,13 @@ use tonic_types::FieldViolation;
 use super::status::{invalid, violation};
 use crate::coordinator::RecoveryRequest;
 use crate::ledger::{ANONYMOUS, Expectation};
-use crate::model::{ContainerId, EngineInstant, HostName, InvalidId, LogIndex, RequestId, Target};
+use crate::model::{ContainerId, EngineInstant, HostName, InvalidId, LogIndex, RequestId, Target, excerpt};
 use crate::rpc::v1;
 
 pub(super) use holds::{hold_request, lift_request, shown};
 pub(super) use limits::limits_change;
 pub(super) use operator::{approve_request, resolve_request};
-
-/// The longest reason, in characters.
-const REASON_CHARS: usize = 1_000;
-
-/// The longest name of an operator, in characters.
-const OPERATOR_CHARS: usize = 128;
+use record::reason;
 
 /// The seconds of a `google.protobuf.Timestamp`: the years 1 to 9999.
 const TIMESTAMP_S: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
@@ -115,7 +111,8 @@ fn beginning(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!(
-        "run id {text:?} is not valid: it is 32 lower-case hex digits, or the first 8 or more of them"
+        "run id {} is not valid: it is 32 lower-case hex digits, or the first 8 or more of them",
+        excerpt(text)
     ))
 }
 
@@ -177,35 +174,6 @@ fn present(text: &str) -> Option<&str> {
 
 fn optional<T: FromStr<Err = InvalidId>>(text: &str) -> Result<Option<T>, InvalidId> {
     present(text).map(str::parse).transpose()
-}
-
-/// The name of an operator, for the record.
-fn operator(text: &str) -> Result<String, String> {
-    let chars = text.chars().count();
-    if text.trim().is_empty() {
-        return Err("it is required: name who decides this, for the record".into());
-    }
-    if chars > OPERATOR_CHARS {
-        return Err(format!("it has {chars} characters, and at most {OPERATOR_CHARS} are kept: shorten it"));
-    }
-    if text.chars().any(char::is_control) {
-        return Err("it is one line without control characters: take out line breaks and tabs".into());
-    }
-    Ok(text.to_owned())
-}
-
-fn reason(text: &str) -> Result<String, String> {
-    let chars = text.chars().count();
-    if text.trim().is_empty() {
-        return Err("it is required: say in a few words why".into());
-    }
-    if chars > REASON_CHARS {
-        return Err(format!("it has {chars} characters, and at most {REASON_CHARS} are kept: shorten it"));
-    }
-    if text.chars().any(char::is_control) {
-        return Err("it is one line without control characters: take out line breaks and tabs".into());
-    }
-    Ok(text.to_owned())
 }
 
 fn grace_s(duration: &Duration) -> Result<u32, String> {
@@ -328,6 +296,7 @@ mod tests {
             ("reason", |m| m.reason = "  ".into()),
             ("reason", |m| m.reason = "ä".repeat(1_001)),
             ("reason", |m| m.reason = "two\nlines".into()),
+            ("reason", |m| m.reason = "two\u{2028}lines".into()),
             ("request_id", |m| m.request_id = "with space".into()),
             ("request_id", |m| m.request_id = "x".repeat(129)),
             ("grace", |m| m.grace = Some(Duration { seconds: -1, nanos: 0 })),
@@ -337,10 +306,10 @@ mod tests {
             ("expect.container_id", |m| m.expect.as_mut().unwrap().container_id = ID[..12].into()),
             ("expect.started_at", |m| m.expect.as_mut().unwrap().started_at = None),
             ("expect.started_at", |m| {
-                m.expect.as_mut().unwrap().started_at = Some(Timestamp { seconds: i64::MAX, nanos: 0 });
+                m.expect.as_mut().unwrap().started_at = Some(Timestamp { seconds: 1, nanos: -1 });
             }),
             ("expect.started_at", |m| {
-                m.expect.as_mut().unwrap().started_at = Some(Timestamp { seconds: 1, nanos: -1 });
+                m.expect.as_mut().unwrap().started_at = Some(Timestamp { seconds: i64::MAX, nanos: 0 });
             }),
             ("expect.started_at", |m| {
                 m.expect.as_mut().unwrap().started_at = Some(Timestamp { seconds: 1, nanos: 1_000_000_000 });
