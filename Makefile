@@ -7,7 +7,7 @@ help: ## what there is
 demo: ## the story of a lost answer, told by real processes over a simulated engine
 	@scripts/demo.sh
 
-test: ## every test; one group with T=engine (crash, engine, house, holes, unit)
+test: ## every test; one group with T=engine (crash, engine, startup, house, holes, unit)
 	@scripts/test.sh $(T)
 
 build: ## the release binary; the last line is its path

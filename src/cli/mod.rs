@@ -6,9 +6,11 @@
 mod address;
 mod approve_start;
 mod client;
+mod completions;
 mod demo;
 mod dev;
 mod docker;
+mod doctor;
 mod duration;
 mod exit;
 mod explain;
@@ -37,10 +39,11 @@ mod wait;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
-use address::Address;
+use address::{Address, Addresses};
 use exit::Exit;
 use output::{Format, Output};
 
@@ -48,28 +51,14 @@ use output::{Format, Output};
 #[derive(Debug, Parser)]
 #[command(name = "relatch", version, about, arg_required_else_help = true)]
 struct Cli {
-    #[command(flatten)]
-    global: Global,
-    #[command(subcommand)]
-    command: Command,
-}
-
-/// What every command understands.
-#[derive(Debug, clap::Args)]
-struct Global {
-    /// Nodes to ask, in this order; several are separated by commas
-    #[arg(
-        long,
-        global = true,
-        env = "RELATCH_ADDR",
-        value_name = "ADDR",
-        value_delimiter = ',',
-        default_value = "http://127.0.0.1:7370"
-    )]
-    addr: Vec<Address>,
     /// How to print: a table for people, or JSON for programs
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Table)]
     output: Format,
+    // It belongs behind the commands that ask a node, where it is explained.
+    #[arg(long, hide = true, value_delimiter = ',')]
+    addr: Vec<Address>,
+    #[command(subcommand)]
+    command: Command,
 }
 
 /// How long what is under way may take once a command has ended.
@@ -79,40 +68,73 @@ const ENDS_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug, Subcommand)]
 enum Command {
     Dev(dev::Dev),
-    Recover(recover::Recover),
-    #[command(subcommand)]
-    Runs(runs::Runs),
-    Explain(explain::Explain),
-    Resolve(resolve::Resolve),
-    ApproveStart(approve_start::ApproveStart),
-    Hold(hold::Hold),
-    Unhold(unhold::Unhold),
-    Holds(holds::Holds),
-    Limits(limits::Limits),
+    Doctor(doctor::Doctor),
+    Recover(Asks<recover::Recover>),
+    Runs(AsksBy<runs::Runs>),
+    Explain(Asks<explain::Explain>),
+    Resolve(Asks<resolve::Resolve>),
+    ApproveStart(Asks<approve_start::ApproveStart>),
+    Hold(Asks<hold::Hold>),
+    Unhold(Asks<unhold::Unhold>),
+    Holds(Asks<holds::Holds>),
+    Limits(Asks<limits::Limits>),
     Demo(demo::Demo),
+    Completions(completions::Completions),
     #[command(hide = true)]
     SimEngine(sim_engine::SimEngine),
+}
+
+impl Command {
+    /// True if it asks a node, so that `--addr` means something to it.
+    fn asks(&self) -> bool {
+        !matches!(
+            self,
+            Self::Dev(_) | Self::Doctor(_) | Self::Demo(_) | Self::Completions(_) | Self::SimEngine(_)
+        )
+    }
+}
+
+// A command that asks a node.
+#[derive(Debug, clap::Args)]
+struct Asks<C: clap::Args> {
+    #[command(flatten)]
+    command: C,
+    #[command(flatten)]
+    addresses: Addresses,
+}
+
+// A command whose own commands ask a node.
+#[derive(Debug, clap::Args)]
+struct AsksBy<C: Subcommand> {
+    #[command(subcommand)]
+    command: C,
+    #[command(flatten)]
+    addresses: Addresses,
 }
 
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let output = Output::new(cli.global.output);
+    let Cli { output, addr, command } = Cli::parse();
+    let output = Output::new(output);
+    require_asking(&command, &addr).unwrap_or_else(|error| error.exit());
+    let nodes = |addresses: Addresses| nodes(addresses, &addr).unwrap_or_else(|error| error.exit());
     let result = Runtime::new().map_err(anyhow::Error::from).and_then(|runtime| {
         let ended = runtime.block_on(async {
-            match cli.command {
+            match command {
                 Command::Dev(command) => command.run(&output).await,
-                Command::Recover(command) => command.run(cli.global.addr, &output).await,
-                Command::Runs(command) => command.run(cli.global.addr, &output).await,
-                Command::Explain(command) => command.run(cli.global.addr, &output).await,
-                Command::Resolve(command) => command.run(cli.global.addr, &output).await,
-                Command::ApproveStart(command) => command.run(cli.global.addr, &output).await,
-                Command::Hold(command) => command.run(cli.global.addr, &output).await,
-                Command::Unhold(command) => command.run(cli.global.addr, &output).await,
-                Command::Holds(command) => command.run(cli.global.addr, &output).await,
-                Command::Limits(command) => command.run(cli.global.addr, &output).await,
+                Command::Doctor(command) => command.run(&output).await,
+                Command::Recover(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::Runs(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::Explain(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::Resolve(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::ApproveStart(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::Hold(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::Unhold(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::Holds(asks) => asks.command.run(nodes(asks.addresses), &output).await,
+                Command::Limits(asks) => asks.command.run(nodes(asks.addresses), &output).await,
                 Command::Demo(command) => command.run(&output).await,
+                Command::Completions(command) => command.run(Cli::command(), &output),
                 Command::SimEngine(command) => command.run().await,
             }
         });
@@ -131,10 +153,22 @@ pub fn main() -> ExitCode {
     exit.into()
 }
 
+/// Refuses nodes that were named before a command that asks none.
+fn require_asking(command: &Command, before: &[Address]) -> Result<(), clap::Error> {
+    if before.is_empty() || command.asks() {
+        return Ok(());
+    }
+    let means_nothing = "--addr is for commands that ask a node, such as recover and runs: leave it out";
+    Err(Cli::command().error(ErrorKind::ArgumentConflict, means_nothing))
+}
+
+/// The nodes that a command asks; `before` are those that were named before it.
+fn nodes(addresses: Addresses, before: &[Address]) -> Result<Vec<Address>, clap::Error> {
+    addresses.or(before).map_err(|error| Cli::command().error(ErrorKind::ValueValidation, error))
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -160,10 +194,45 @@ mod tests {
         }
     }
 
+    fn asked(arguments: &[&str]) -> Result<Vec<String>, clap::Error> {
+        let cli = Cli::try_parse_from(["relatch"].iter().chain(arguments))?;
+        require_asking(&cli.command, &cli.addr)?;
+        let addresses = match cli.command {
+            Command::Recover(asks) => asks.addresses,
+            Command::Runs(asks) => asks.addresses,
+            other => panic!("{other:?} asks no node"),
+        };
+        let nodes = nodes(addresses, &cli.addr)?;
+        Ok(nodes.iter().map(ToString::to_string).collect())
+    }
+
     #[test]
-    fn several_nodes_may_be_named() {
-        let cli = Cli::try_parse_from(["relatch", "runs", "list", "--addr", "a:1,http://b:2"]).unwrap();
-        let addr: Vec<String> = cli.global.addr.iter().map(ToString::to_string).collect();
-        assert_eq!(addr, ["http://a:1", "http://b:2"]);
+    fn several_nodes_may_be_named_before_or_after_a_command_that_asks_one() {
+        let both = ["http://a:1", "http://b:2"];
+        for arguments in [
+            &["runs", "list", "--addr", "a:1,http://b:2"][..],
+            &["runs", "list", "--addr", "a:1", "--addr", "b:2"],
+            &["runs", "--addr", "a:1,b:2", "list"],
+            &["--addr", "a:1,b:2", "runs", "list"],
+            &["--addr", "a:1,b:2", "recover", "local/web", "--reason", "x"],
+            &["--addr", "c:3", "recover", "local/web", "--reason", "x", "--addr", "a:1,b:2"],
+        ] {
+            assert_eq!(asked(arguments).unwrap(), both, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_means_nothing_to_a_command_that_asks_none() {
+        for arguments in [
+            &["dev", "--addr", "a:1"][..],
+            &["doctor", "--addr", "a:1"],
+            &["completions", "bash", "--addr", "a:1"],
+            &["demo", "--addr", "a:1"],
+            &["--addr", "a:1", "dev"],
+            &["--addr", "a:1", "doctor"],
+        ] {
+            let error = asked(arguments).expect_err(&format!("{arguments:?} was taken"));
+            assert_eq!(error.exit_code(), 2, "{error}");
+        }
     }
 }

@@ -42,7 +42,7 @@ pub(super) async fn follow_to_the_end(shared: &Shared, term: Term, id: &RunId) -
 struct Reasons {
     run: RunId,
     container: Option<ContainerId>,
-    attached: u64,
+    stirred: u64,
     hints: broadcast::Receiver<ContainerId>,
 }
 
@@ -51,13 +51,13 @@ impl Reasons {
         Self {
             run: run.id.clone(),
             container: run.baseline.as_ref().map(|baseline| baseline.incarnation.container_id.clone()),
-            attached: run.times(EventKind::Attached),
+            stirred: stirred(run),
             hints: shared.hints.subscribe(),
         }
     }
 
-    /// Waits for the pause to pass, for an event of the container, for another request to attach, or for
-    /// leadership to go.
+    /// Waits for the pause to pass, for an event of the container, for another request to attach, for a start
+    /// to end, or for leadership to go.
     async fn wait(mut self, shared: &Shared, term: Term, pause: Duration) -> Result<(), Deposed> {
         let mut applied = shared.consensus.applied();
         let mut leadership = shared.consensus.leadership();
@@ -66,7 +66,7 @@ impl Reasons {
             if *leadership.borrow_and_update() != Some(term) {
                 return Err(Deposed(term));
             }
-            if shared.run(&self.run).is_none_or(|run| run.times(EventKind::Attached) != self.attached) {
+            if shared.run(&self.run).is_none_or(|run| stirred(&run) != self.stirred) {
                 return Ok(());
             }
             tokio::select! {
@@ -84,6 +84,11 @@ impl Reasons {
             }
         }
     }
+}
+
+/// How often something came that makes another look worth while.
+fn stirred(run: &Run) -> u64 {
+    run.times(EventKind::Attached) + run.times(EventKind::StartExchanged)
 }
 
 /// A run that was settled while an exchange goes on is in quarantine until that ends: whoever learns of the

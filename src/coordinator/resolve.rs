@@ -107,6 +107,7 @@ mod tests {
         ContainerSummary {
             id: ContainerId::new(digit.repeat(64)).unwrap(),
             names: vec![name.to_owned()],
+            image: String::new(),
             labels: labels
                 .iter()
                 .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))

@@ -17,6 +17,7 @@ use super::drive;
 use super::hints;
 use super::shared::Shared;
 use super::take_over::{give_up_reading, take_over};
+use crate::docker::EngineLimits;
 use crate::env::failpoint;
 use crate::ledger::{Command, Ledger, LimitsChange, RULES_LEVEL};
 use crate::model::{Hole, RunId, Term};
@@ -63,6 +64,7 @@ async fn reign(shared: &Arc<Shared>, term: Term, drivers: &mut JoinSet<()>) {
     if shared.holes.open(Hole::AdmitBeforeReplay) {
         shared.admitting.send_replace(Some(term));
     }
+    give_engines_their_limits(shared);
     let mut driven = replay(shared, term).await;
     for run in &driven {
         drivers.spawn(drive::follow(Arc::clone(shared), term, run.clone()));
@@ -81,6 +83,7 @@ async fn reign(shared: &Arc<Shared>, term: Term, drivers: &mut JoinSet<()>) {
     let mut ticking = JoinSet::new();
     loop {
         applied.borrow_and_update();
+        give_engines_their_limits(shared);
         for run in undriven(shared, &driven) {
             driven.insert(run.clone());
             if shared.pledges.take(&run, term) {
@@ -136,6 +139,16 @@ async fn replay(shared: &Arc<Shared>, term: Term) -> BTreeSet<RunId> {
         }
     }
     open.into_iter().chain(settled).collect()
+}
+
+/// The limits in force hold for what is asked of an engine from now on.
+fn give_engines_their_limits(shared: &Shared) {
+    let (connect_ms, inspect_ms) =
+        shared.consensus.read(|ledger| (ledger.limits().connect_ms, ledger.limits().inspect_ms));
+    for host in shared.hosts.values() {
+        let engine = host.dispatcher.engine();
+        engine.set_limits(EngineLimits { connect_ms, inspect_ms, ..engine.limits() });
+    }
 }
 
 /// An approved start of which nobody knows yet how it ended.

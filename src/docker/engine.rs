@@ -1,6 +1,6 @@
 //! One engine: where it listens, how long it may take, and who it says it is.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bollard::models::{LocalNodeState, SystemInfo};
 
@@ -8,9 +8,10 @@ use super::endpoint::Endpoint;
 use super::error::EngineError;
 use super::lenient::read_at_all;
 use super::session::{Look, Session, Wire};
+use super::time::parse_instant;
 use super::version::ApiVersion;
 use crate::env::{OsSockets, Sockets};
-use crate::model::{EngineId, Holes};
+use crate::model::{EngineId, EngineInstant, Holes};
 
 /// How long an engine may take. Every look has one limit over its connection and all its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub struct Engine(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     endpoint: Endpoint,
-    limits: EngineLimits,
+    limits: RwLock<EngineLimits>,
     holes: Holes,
     sockets: Arc<dyn Sockets>,
 }
@@ -56,6 +57,8 @@ pub struct EngineInfo {
     pub is_podman: bool,
     /// True if it is part of a swarm, whose tasks the swarm itself replaces.
     pub is_swarm_node: bool,
+    /// The time on its own clock when it answered; none if it gave none that can be read.
+    pub system_time: Option<EngineInstant>,
 }
 
 impl Engine {
@@ -68,14 +71,14 @@ impl Engine {
     /// An engine that is reached otherwise, or with a guard taken out for the test that shows what it holds.
     #[must_use]
     pub fn over(sockets: Arc<dyn Sockets>, endpoint: Endpoint, limits: EngineLimits, holes: Holes) -> Self {
-        Self(Arc::new(Inner { endpoint, limits, holes, sockets }))
+        Self(Arc::new(Inner { endpoint, limits: RwLock::new(limits), holes, sockets }))
     }
 
     /// The same engine with a guard taken out, for the test that shows what the guard holds.
     #[must_use]
     pub fn with_holes(&self, holes: Holes) -> Self {
-        let Inner { endpoint, limits, sockets, .. } = &*self.0;
-        Self::over(Arc::clone(sockets), endpoint.clone(), *limits, holes)
+        let Inner { endpoint, sockets, .. } = &*self.0;
+        Self::over(Arc::clone(sockets), endpoint.clone(), self.limits(), holes)
     }
 
     pub(super) fn sockets(&self) -> &dyn Sockets {
@@ -91,7 +94,12 @@ impl Engine {
     /// How long it may take.
     #[must_use]
     pub fn limits(&self) -> EngineLimits {
-        self.0.limits
+        *self.0.limits.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long it may take from now on; what is under way keeps the limit that it began with.
+    pub fn set_limits(&self, limits: EngineLimits) {
+        *self.0.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
     pub(super) fn holes(&self) -> Holes {
@@ -104,7 +112,7 @@ impl Engine {
     ///
     /// [`EngineError`]; one that is too old, or no engine at all, is told apart from one that is out of reach.
     pub async fn identify(&self) -> Result<EngineInfo, EngineError> {
-        self.look("identifying the engine".to_owned(), self.0.limits.inspect_ms, |session| async move {
+        self.look("identifying the engine".to_owned(), self.limits().inspect_ms, |session| async move {
             let info = ask_info(&session).await?;
             let swarm = info.swarm.and_then(|swarm| swarm.local_node_state);
             Ok(EngineInfo {
@@ -114,6 +122,7 @@ impl Engine {
                 api_version: session.version(),
                 is_podman: session.is_podman(),
                 is_swarm_node: swarm == Some(LocalNodeState::ACTIVE),
+                system_time: info.system_time.and_then(|time| parse_instant(&time).ok()),
             })
         })
         .await
@@ -133,7 +142,7 @@ impl Engine {
     where
         F: Future<Output = Result<T, EngineError>>,
     {
-        let look = Look { doing, connect_ms: self.0.limits.connect_ms, limit_ms };
+        let look = Look { doing, connect_ms: self.limits().connect_ms, limit_ms };
         let whole = async {
             let (wire, connection) = Wire::open(self.sockets(), &self.0.endpoint, &look).await?;
             let asked = async { work(Session::agree(wire, look.of(&self.0.endpoint)).await?).await };

@@ -27,6 +27,8 @@ pub struct ContainerSummary {
     pub id: ContainerId,
     /// Its own names, without the slash. Aliases of legacy links, which have a second slash, are left out.
     pub names: Vec<String>,
+    /// The image, as whoever made the container named it.
+    pub image: String,
     /// All labels.
     pub labels: BTreeMap<String, String>,
     /// What it is doing.
@@ -68,6 +70,7 @@ fn summary(shown: Shown) -> Result<ContainerSummary, InvalidId> {
     Ok(ContainerSummary {
         id: ContainerId::new(shown.id.unwrap_or_default())?,
         names: shown.names.unwrap_or_default().into_iter().filter_map(own_name).collect(),
+        image: shown.image.unwrap_or_default(),
         labels: shown.labels.unwrap_or_default().into_iter().collect(),
         state: shown.state.map_or(ContainerState::Unknown, |word| container_state(word.as_ref())),
     })

@@ -35,7 +35,7 @@ impl Ledger {
         command: &OpenInterlock,
     ) -> Weighed {
         let position = EntryPosition { term: command.term, index: LogIndex(0) };
-        self.weigh_at(&Entry { position, node, clock, wall }, command)
+        self.weigh_at(&Entry { position, node, clock, wall, rules: self.rules_level() }, command)
     }
 
     /// The refusal that a request would be answered with. Changes nothing.
@@ -48,7 +48,7 @@ impl Ledger {
         command: &RefuseRequest,
     ) -> Weighed {
         let position = EntryPosition { term: Term(0), index: LogIndex(0) };
-        let entry = Entry { position, node, clock, wall };
+        let entry = Entry { position, node, clock, wall, rules: self.rules_level() };
         Weighed {
             kind: DecisionKind::Refused,
             run: refused_before(&entry, command.clone()),

@@ -79,6 +79,8 @@ pub(super) struct Entry {
     /// The cluster clock, this entry's own time included.
     pub(super) clock: ClusterTime,
     pub(super) wall: WallTime,
+    /// The rules in force.
+    pub(super) rules: u32,
 }
 
 impl Entry {
@@ -93,17 +95,24 @@ impl Entry {
     }
 }
 
+/// A history of more events than this tells repetitions by their number.
+const LONG_HISTORY: usize = 200;
+
 impl Run {
     /// Adds to the history. Attaches in a row are one event: a client that asks every second must not make
-    /// a history that nobody can read.
+    /// a history that nobody can read. In a long history, neither must an engine that comes and goes.
     pub(super) fn record(&mut self, entry: &Entry, kind: EventKind, detail: String) {
-        let at = entry.moment();
-        match self.events.last_mut() {
-            Some(last) if kind == EventKind::Attached && last.kind == kind => {
-                *last = Event { kind, at, detail, times: last.times + 1 };
+        let long = entry.rules >= 2 && self.events.len() > LONG_HISTORY;
+        let repeats = match kind {
+            EventKind::Attached if !long => self.events.iter().rev().take(1).position(|e| e.kind == kind),
+            EventKind::Attached | EventKind::Observed if long => {
+                self.events.iter().rev().take(2).position(|event| event.kind == kind)
             }
-            _ => self.events.push(Event { kind, at, detail, times: 1 }),
-        }
+            _ => None,
+        };
+        let before = repeats.map(|back| self.events.remove(self.events.len() - 1 - back));
+        let times = before.map_or(0, |before| before.times) + 1;
+        self.events.push(Event { kind, at: entry.moment(), detail, times });
     }
 }
 
@@ -189,7 +198,13 @@ impl Ledger {
             self.meta.clock = stamped.clock;
             self.touched.insert(Key::Meta);
         }
-        let entry = Entry { position, node: stamped.node, clock: self.meta.clock, wall: stamped.wall };
+        let entry = Entry {
+            position,
+            node: stamped.node,
+            clock: self.meta.clock,
+            wall: stamped.wall,
+            rules: self.rules_level(),
+        };
         let needed = stamped.command.level();
         let raises = matches!(stamped.command, Command::RaiseRulesLevel { .. });
         let outcome = if needed > self.rules_level() && !raises {

@@ -103,10 +103,15 @@ impl Ledger {
 
         let held = self.held(&command.target, &baseline.name, now.clock);
         let count = self.holds().filter(|hold| hold.stands(now.clock)).count();
-        add(CheckName::Hold, format!("{count} holds stand in the cluster"), held);
+        add(CheckName::Hold, format!("of {count} in the cluster, none covers it"), held);
 
         checks.extend(self.attempt_checks(now, command));
         checks.extend(self.flight_checks(now, host));
+        for check in &mut checks {
+            if let Some(reason) = check.reasons.first() {
+                check.detail.clone_from(&reason.detail);
+            }
+        }
         checks
     }
 
@@ -183,8 +188,12 @@ impl Ledger {
         let window_s = limits.attempts_window_ms / 1_000;
         let detail = format!("{most_used} of {} in {window_s} s are used", limits.attempts);
         [
-            Check { name: CheckName::Attempts, detail: detail.clone(), reasons: exhausted },
-            Check { name: CheckName::Backoff, detail, reasons: backing_off },
+            Check { name: CheckName::Attempts, detail, reasons: exhausted },
+            Check {
+                name: CheckName::Backoff,
+                detail: "no pause is under way".to_owned(),
+                reasons: backing_off,
+            },
         ]
     }
 

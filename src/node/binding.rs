@@ -7,6 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::consensus::Consensus;
 use crate::dispatch::Dispatcher;
+use crate::docker::EngineInfo;
 use crate::ledger::{BindHost, Command, DispatcherRef, Guard, Outcome};
 use crate::model::{HostName, Term};
 
@@ -24,6 +25,23 @@ pub(super) struct Binding {
     pub(super) consensus: Consensus,
     pub(super) host: HostName,
     pub(super) dispatcher: Dispatcher,
+    /// Told whenever the engine begins to answer, or does not (any more).
+    pub(super) heard: watch::Sender<Option<EngineWord>>,
+}
+
+/// What was last heard of the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EngineWord {
+    /// It answered, and can be used.
+    Answered {
+        /// As in `20.10.24+dfsg1`.
+        server_version: String,
+    },
+    /// It did not, or cannot be used. It is asked again.
+    Silent {
+        /// Why, and what to do next.
+        why: String,
+    },
 }
 
 impl Binding {
@@ -58,10 +76,12 @@ impl Binding {
     }
 
     async fn bind(&self, term: Term) -> Result<(), String> {
-        let engine = self.dispatcher.engine().identify().await.map_err(|error| error.to_string())?;
-        if engine.is_podman {
-            return Err("it is Podman, which has no engine id that stays: it cannot be used yet".to_owned());
-        }
+        let engine = self.identify().await;
+        self.hear(match &engine {
+            Ok(engine) => EngineWord::Answered { server_version: engine.server_version.clone() },
+            Err(why) => EngineWord::Silent { why: why.clone() },
+        });
+        let engine = engine?;
         let bind = BindHost {
             host: self.host.clone(),
             engine_id: engine.engine_id,
@@ -86,6 +106,25 @@ impl Binding {
             self.propose(term, Command::BindHost(bind)).await?;
         }
         Ok(())
+    }
+
+    async fn identify(&self) -> Result<EngineInfo, String> {
+        let engine = self.dispatcher.engine().identify().await.map_err(|error| error.to_string())?;
+        if engine.is_podman {
+            return Err("it is Podman, which has no engine id that stays: it cannot be used yet".to_owned());
+        }
+        Ok(engine)
+    }
+
+    /// Passes on a change between answering and not. That the reason for a silence is another now is no news.
+    fn hear(&self, word: EngineWord) {
+        self.heard.send_if_modified(|heard| {
+            let is_news = heard.as_ref().map(std::mem::discriminant) != Some(std::mem::discriminant(&word));
+            if is_news {
+                *heard = Some(word);
+            }
+            is_news
+        });
     }
 
     async fn propose(&self, term: Term, command: Command) -> Result<(), String> {

@@ -1,6 +1,7 @@
 //! `relatch dev`: one node, one host, one process.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,8 +9,8 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::binding::Binding;
-use super::own_container::own_container;
+use super::binding::{Binding, EngineWord};
+use super::own_container::{container_layer, own_container};
 use super::panic::abort_on_panic;
 use crate::api;
 use crate::consensus::{self, Consensus, ConsensusError};
@@ -34,6 +35,8 @@ pub struct DevOptions {
     pub listen: SocketAddr,
     /// Where everything is kept.
     pub data_dir: PathBuf,
+    /// The data directory may lie in the writable layer of this process's own container.
+    pub ephemeral_data: bool,
     /// The engine's endpoint, as in `unix:///var/run/docker.sock`.
     pub docker: String,
     /// How it is reached, if that is over TCP.
@@ -42,6 +45,15 @@ pub struct DevOptions {
     pub grace_max_s: Option<u32>,
     /// The margin of the client deadline, in milliseconds; `None` leaves the one in force.
     pub margin_ms: Option<u64>,
+}
+
+/// What a node tells whoever started it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DevNotice {
+    /// Clients can connect, there. Nothing is said of the engine yet.
+    Serving(SocketAddr),
+    /// The engine began to answer, or does not (any more).
+    Engine(EngineWord),
 }
 
 /// Why a node does not start, or ended.
@@ -81,6 +93,34 @@ pub enum NodeError {
         /// The data directory.
         data_dir: PathBuf,
     },
+    /// A part of the data directory belongs elsewhere: to go on would be to act under a wrong name.
+    #[error(
+        "starting on {}: its {part} is of {found}, and its identity.json of {identity}: put back what belongs \
+         together, or choose another directory; nothing in it was changed",
+        data_dir.display()
+    )]
+    OtherCluster {
+        /// The data directory.
+        data_dir: PathBuf,
+        /// `journal` or `log`.
+        part: &'static str,
+        /// Whose that part is.
+        found: String,
+        /// Whose the directory is.
+        identity: String,
+    },
+    /// What is decided would go away with the container, and with it what is open.
+    #[error(
+        "using {}: it lies in this container's own writable layer ({kind}), and goes away with the container, as \
+         would every open restart: mount a volume there (docker run -v relatch:{} …), or accept that by \
+         --ephemeral-data", data_dir.display(), data_dir.display()
+    )]
+    WritableLayer {
+        /// The data directory.
+        data_dir: PathBuf,
+        /// The kind of the file system.
+        kind: String,
+    },
     /// The port.
     #[error("listening on {listen}: {source}; is another relatch running? choose another with --listen")]
     Listen {
@@ -106,8 +146,8 @@ pub enum NodeError {
 }
 
 /// Runs until `stop` resolves, or the node cannot go on. The answers of restarts that are under way then are
-/// waited for, unless `hurry` resolves: an answer that is lost keeps its target closed for a long time. `serving` is called once clients can connect, with
-/// the address that they connect to.
+/// waited for, unless `hurry` resolves: an answer that is lost keeps its target closed for a long time. `tell`
+/// is called once clients can connect, and whenever the engine begins to answer or ceases to.
 ///
 /// What is open when it stops stays open, and is replayed at the next start.
 ///
@@ -116,7 +156,7 @@ pub enum NodeError {
 /// [`NodeError`]; the process is to exit with an error then.
 pub async fn run_dev(
     options: DevOptions,
-    serving: impl FnOnce(SocketAddr),
+    tell: impl Fn(DevNotice),
     stop: impl Future<Output = ()>,
     hurry: impl Future<Output = ()>,
 ) -> Result<(), NodeError> {
@@ -129,6 +169,9 @@ pub async fn run_dev(
     let randomness: Arc<dyn Randomness> = Arc::new(OsRandomness);
     let named = NamedLimits { grace_max_s: options.grace_max_s, margin_ms: options.margin_ms };
     Limits::default().with(&named.over(&Limits::default())).check()?;
+    if let Some(kind) = container_layer(&options.data_dir).filter(|_| !options.ephemeral_data) {
+        return Err(NodeError::WritableLayer { data_dir: options.data_dir, kind });
+    }
     let identity = Identity::mint(randomness.as_ref(), NODE)?;
     let dir = DataDir::open(&options.data_dir, || Ok(identity))?;
     let cluster = dir.identity().cluster.clone();
@@ -138,7 +181,8 @@ pub async fn run_dev(
         &cluster,
         randomness.as_ref(),
         holes,
-    )?;
+    )
+    .map_err(|error| of_journal(error, &dir))?;
     let settings = consensus::Settings {
         node: NODE,
         cluster,
@@ -151,7 +195,7 @@ pub async fn run_dev(
     if dir.is_initialized() && consensus::is_empty(&database)? {
         return Err(NodeError::LogLost { data_dir: options.data_dir });
     }
-    let consensus = Consensus::start(settings, database).await?;
+    let consensus = Consensus::start(settings, database).await.map_err(|error| of_log(error, &dir))?;
     consensus.initialize_single().await?;
     dir.mark_initialized()?;
 
@@ -184,14 +228,16 @@ pub async fn run_dev(
         listener.local_addr().map_err(|source| NodeError::Listen { listen: options.listen, source })?;
     let (stopping, stopped) = watch::channel(false);
     let (closing, mut under_way) = (coordinator.clone(), dispatcher.under_way());
-    let binding = Binding { consensus: consensus.clone(), host, dispatcher };
+    let heard = watch::Sender::new(None);
+    let hears = heard.subscribe();
+    let binding = Binding { consensus: consensus.clone(), host, dispatcher, heard };
     let binder = tokio::spawn(binding.keep(stopped.clone()));
     let mut stop_serving = stopped;
     let mut server = tokio::spawn(api::serve(coordinator, listener, async move {
         // The sender lives until the node has ended.
         let _stopped = stop_serving.wait_for(|stop| *stop).await;
     }));
-    serving(listen);
+    tell(DevNotice::Serving(listen));
 
     let [fatal, journal_failed] = &mut failed;
     let serve_error = |detail: String| NodeError::Serve { listen, detail };
@@ -204,6 +250,7 @@ pub async fn run_dev(
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         })),
+        never = pass_on(hears, &tell) => match never {},
     };
     // A node that cannot go on must not wait for parts that may hang on the same trouble.
     ended?;
@@ -229,6 +276,41 @@ pub async fn run_dev(
     let _bound = binder.await;
     consensus.shutdown().await;
     Ok(())
+}
+
+/// Tells what is heard of the engine, for as long as it is polled.
+async fn pass_on(mut heard: watch::Receiver<Option<EngineWord>>, tell: &impl Fn(DevNotice)) -> Infallible {
+    while heard.changed().await.is_ok() {
+        let word = heard.borrow_and_update().clone();
+        word.map(DevNotice::Engine).into_iter().for_each(tell);
+    }
+    std::future::pending().await
+}
+
+/// Says of which directory a journal of another cluster was read.
+fn of_journal(error: JournalError, dir: &DataDir) -> NodeError {
+    match error {
+        JournalError::OtherCluster { bound, asked } => NodeError::OtherCluster {
+            data_dir: dir.path().to_owned(),
+            part: "journal",
+            found: format!("cluster {bound}"),
+            identity: format!("cluster {asked}"),
+        },
+        error => error.into(),
+    }
+}
+
+/// Says of which directory another node's log was read.
+fn of_log(error: ConsensusError, dir: &DataDir) -> NodeError {
+    match error {
+        ConsensusError::OtherOwner { node, cluster, found_node, found_cluster } => NodeError::OtherCluster {
+            data_dir: dir.path().to_owned(),
+            part: "log",
+            found: format!("node {found_node} of cluster {found_cluster}"),
+            identity: format!("node {node} of cluster {cluster}"),
+        },
+        error => error.into(),
+    }
 }
 
 /// Resolves with the first reason.

@@ -7,4 +7,6 @@ mod dev;
 mod own_container;
 mod panic;
 
-pub use dev::{DevOptions, NodeError, run_dev};
+pub use binding::EngineWord;
+pub use dev::{DevNotice, DevOptions, NodeError, run_dev};
+pub use own_container::container_layer;

@@ -1,39 +1,26 @@
 //! The data directory itself: one process, one local disk, one identity.
 
 use std::fs::{DirBuilder, File, OpenOptions, read_dir};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock, fstatfs};
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::error::StorageError;
+use super::file_system::FileSystem;
 use super::files::{replace_file, sync_folder};
 use super::identity::Identity;
 
 const LOCK: &str = "LOCK";
 const IDENTITY: &str = "identity.json";
+/// What an identity is written to before it takes its place.
+const HALF_IDENTITY: &str = "identity.tmp";
 const INITIALIZED: &str = "initialized";
 
-/// File systems on which a lock binds the processes of one machine at most, with their `statfs` magic.
-const NOT_LOCAL: &[(u32, &str)] = &[
-    (0x6969, "NFS"),
-    (0x517b, "SMB"),
-    (0xff53_4d42, "CIFS"),
-    (0xfe53_4d42, "SMB2"),
-    (0x6573_5546, "FUSE"),
-    (0x0102_1997, "9p"),
-    (0x00c3_6400, "Ceph"),
-    (0x5346_414f, "AFS"),
-    (0x6b41_4653, "AFS"),
-    (0x7375_7245, "Coda"),
-    (0x0bd0_0bd0, "Lustre"),
-    (0x4750_4653, "GPFS"),
-    (0x0116_1970, "GFS2"),
-    (0x7461_636f, "OCFS2"),
-    (0x1983_0326, "BeeGFS"),
-    (0x786f_4256, "a VirtualBox shared folder"),
-];
+/// What the names of files begin with that are of no further meaning, and may be left by whoever was killed.
+pub(super) const TEMPORARY: &str = ".relatch-tmp-";
 
 /// A data directory that this process alone may use, for as long as the value lives.
 #[derive(Debug)]
@@ -52,23 +39,37 @@ impl DataDir {
     ///
     /// # Errors
     ///
-    /// [`StorageError`] if the directory is in use, not on a local disk, not readable, of another format, or
-    /// has data but no identity.
+    /// [`StorageError`] if the directory is in use, not on a local disk, not writable, of another format, or
+    /// is not empty and has no identity. Nothing in it is changed then.
     pub fn open(
         path: impl AsRef<Path>,
         mint: impl FnOnce() -> Result<Identity, StorageError>,
     ) -> Result<Self, StorageError> {
         let path = path.as_ref();
         create(path)?;
-        let folder = File::open(path).map_err(|error| StorageError::failed("opening", path, error))?;
-        let system = fstatfs(&folder)
-            .map_err(|error| StorageError::failed("asking for the file system of", path, error))?;
-        if let Some(kind) = not_local(system.f_type.cast_unsigned()) {
-            return Err(StorageError::NotLocal { path: path.to_owned(), kind: kind.to_owned() });
-        }
+        FileSystem::require_local(path)?;
+        // Not even a lock is left in a directory that is somebody else's.
+        stored_identity(path)?;
         let lock = lock(path)?;
         let identity = identity(path, mint)?;
         Ok(Self { path: path.to_owned(), identity, _lock: lock })
+    }
+
+    /// Whether [`DataDir::open`] would take the directory, as far as that shows without a change to anything.
+    /// Gives the directory, or, if it is still to be made, the nearest one above it that exists.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError`] as of [`DataDir::open`].
+    pub fn examine(path: impl AsRef<Path>) -> Result<PathBuf, StorageError> {
+        let path = path.as_ref();
+        let there = nearest(path)?;
+        FileSystem::require_local(&there)?;
+        if there == path {
+            stored_identity(path)?;
+            require_unlocked(path)?;
+        }
+        Ok(there)
     }
 
     /// Where it lies.
@@ -111,9 +112,36 @@ impl DataDir {
     }
 }
 
+/// The directory, or the nearest one above it that exists.
+fn nearest(path: &Path) -> Result<PathBuf, StorageError> {
+    for above in path.ancestors() {
+        // What is above a relative path's first name is where this process is.
+        let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        if is_there(above)? {
+            return Ok(above.to_owned());
+        }
+    }
+    Err(StorageError::failed("looking for", path, "nothing above it exists"))
+}
+
+/// True if it is a directory; an error if something else is in its place.
+fn is_there(path: &Path) -> Result<bool, StorageError> {
+    match path.metadata() {
+        Ok(found) if found.is_dir() => Ok(true),
+        Ok(_) => Err(StorageError::NotADirectory { path: path.to_owned() }),
+        // A link that leads nowhere cannot be made a directory either.
+        Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
+            Err(StorageError::NotADirectory { path: path.to_owned() })
+        }
+        // The one above, which is a file, is found when its turn comes.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(StorageError::failed("looking at", path, error)),
+    }
+}
+
 /// Makes the directory and those above it, each durable in the one above.
 fn create(path: &Path) -> Result<(), StorageError> {
-    if path.is_dir() {
+    if is_there(path)? {
         return Ok(());
     }
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -143,45 +171,63 @@ fn lock(path: &Path) -> Result<File, StorageError> {
     }
 }
 
+/// Refuses a directory that another process has. The lock is held for no longer than it takes to see that.
+fn require_unlocked(path: &Path) -> Result<(), StorageError> {
+    let file = path.join(LOCK);
+    let lock = match File::open(&file) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(StorageError::failed("opening", &file, error)),
+    };
+    match flock(&lock, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(StorageError::InUse { path: path.to_owned() }),
+        Err(error) => Err(StorageError::failed("locking", &file, error)),
+    }
+}
+
 fn identity(
     path: &Path,
     mint: impl FnOnce() -> Result<Identity, StorageError>,
 ) -> Result<Identity, StorageError> {
-    let file = path.join(IDENTITY);
-    if let Some(identity) = Identity::read(&file)? {
+    if let Some(identity) = stored_identity(path)? {
         return Ok(identity);
     }
-    // Data without an identity must not be taken for a new node's: it may be another cluster's, and it may
-    // have voted.
-    if let Some(data) = data(path)? {
-        return Err(StorageError::IdentityLost { path: file, data });
-    }
     let identity = mint()?;
-    identity.store(&file)?;
+    identity.store(&path.join(IDENTITY))?;
     Ok(identity)
+}
+
+/// The identity that is stored; `None` in a directory that has nothing in it.
+fn stored_identity(path: &Path) -> Result<Option<Identity>, StorageError> {
+    let file = path.join(IDENTITY);
+    if let Some(identity) = Identity::read(&file)? {
+        return Ok(Some(identity));
+    }
+    // Data without an identity must not be taken for a new node's: it may be another cluster's, and it may
+    // have voted. Or it is not relatch's at all.
+    let Some(found) = data(path)? else { return Ok(None) };
+    // A process that is just beginning there stores its identity before anything else.
+    match Identity::read(&file)? {
+        Some(identity) => Ok(Some(identity)),
+        None => Err(StorageError::NotOurs { path: path.to_owned(), found }),
+    }
 }
 
 /// The name of something in the directory that is neither the lock nor half an identity.
 fn data(path: &Path) -> Result<Option<String>, StorageError> {
     let failed = |error: std::io::Error| StorageError::failed("listing", path, error);
+    let mut found = Vec::new();
     for entry in read_dir(path).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let folder = entry.file_type().map_err(failed)?.is_dir();
+        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
         // `lost+found` is what a fresh disk has at its root.
-        if folder && name != "lost+found" {
-            return Ok(Some(name));
+        let is_nothing = matches!(name.as_str(), LOCK | HALF_IDENTITY | "lost+found");
+        if !is_nothing && !name.starts_with(TEMPORARY) {
+            found.push(name);
         }
     }
-    Ok(None)
-}
-
-#[allow(clippy::useless_conversion)] // the width of the magic differs between targets
-fn not_local(magic: impl TryInto<u64>) -> Option<&'static str> {
-    let magic = magic.try_into().ok()?;
-    // Some kernels give the 32 bits sign-extended.
-    let magic = magic & 0xffff_ffff;
-    NOT_LOCAL.iter().find(|(known, _)| u64::from(*known) == magic).map(|(_, kind)| *kind)
+    // The same one each time, whatever the order of the directory.
+    Ok(found.into_iter().min())
 }
 
 #[cfg(test)]
@@ -243,7 +289,56 @@ mod tests {
         std::fs::create_dir(folder.path().join("raft")).unwrap();
         std::fs::remove_file(folder.path().join(IDENTITY)).unwrap();
         let error = open(folder.path()).unwrap_err();
-        assert!(matches!(error, StorageError::IdentityLost { .. }), "{error}");
+        assert!(matches!(&error, StorageError::NotOurs { found, .. } if found == "raft"), "{error}");
+    }
+
+    #[test]
+    fn a_directory_that_is_somebody_elses_is_refused_and_nothing_is_put_there() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("thesis.txt"), "all of it").unwrap();
+        let error = open(folder.path()).unwrap_err();
+        assert!(error.to_string().contains("thesis.txt"), "{error}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_fresh_disk_or_a_start_that_was_killed_has_left_is_no_data() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("lost+found")).unwrap();
+        for name in [LOCK, HALF_IDENTITY, ".relatch-tmp-ab"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        open(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_the_directory_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let nowhere = folder.path().join("nowhere");
+        std::os::unix::fs::symlink("gone", &nowhere).unwrap();
+        for (path, named) in [(file.clone(), &file), (file.join("data"), &file), (nowhere.clone(), &nowhere)]
+        {
+            for error in [open(&path).unwrap_err(), DataDir::examine(&path).unwrap_err()] {
+                assert!(matches!(&error, StorageError::NotADirectory { path } if path == named), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn examining_changes_nothing_and_sees_what_opening_would() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b");
+        assert_eq!(DataDir::examine(&path).unwrap(), folder.path());
+        assert!(!folder.path().join("a").exists());
+        let held = open(&path).unwrap();
+        assert!(matches!(DataDir::examine(&path).unwrap_err(), StorageError::InUse { .. }));
+        drop(held);
+        assert_eq!(DataDir::examine(&path).unwrap(), path);
+        std::fs::remove_file(path.join(IDENTITY)).unwrap();
+        std::fs::write(path.join("x"), "").unwrap();
+        assert!(matches!(DataDir::examine(&path).unwrap_err(), StorageError::NotOurs { .. }));
     }
 
     #[test]
@@ -251,21 +346,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let identity = open(folder.path()).unwrap().identity().clone();
         let file = folder.path().join(IDENTITY);
-        for (field, value) in [("format", serde_json::json!(2)), ("extra", serde_json::json!(1))] {
+        let with = |fields: &[&str]| {
             let mut stored = serde_json::to_value(&identity).unwrap();
-            stored[field] = value;
+            for field in fields {
+                stored[*field] = serde_json::json!(2);
+            }
             std::fs::write(&file, stored.to_string()).unwrap();
-            let error = open(folder.path()).unwrap_err();
-            assert!(matches!(error, StorageError::Malformed { .. }), "{error}");
+            open(folder.path()).unwrap_err()
+        };
+        let error = with(&["extra"]);
+        assert!(matches!(error, StorageError::Malformed { .. }), "{error}");
+        for newer in [with(&["format"]), with(&["format", "extra"])] {
+            assert!(matches!(newer, StorageError::OtherFormat { .. }), "{newer}");
         }
-    }
-
-    #[test]
-    fn network_file_systems_are_known_by_their_magic_even_if_it_is_sign_extended() {
-        assert_eq!(not_local(0x6969_u64), Some("NFS"));
-        assert_eq!(not_local(0xffff_ffff_ff53_4d42_u64), Some("CIFS"));
-        assert_eq!(not_local(0x6573_5546_u32), Some("FUSE"));
-        assert_eq!(not_local(0xef53_u64), None, "ext4 is a local disk");
-        assert_eq!(not_local(0x794c_7630_u64), None, "overlayfs is a local disk");
     }
 }

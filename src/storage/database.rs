@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rocksdb::{
-    ColumnFamily, ColumnFamilyDescriptor, DB, DBIteratorWithThreadMode, Direction, IteratorMode, ReadOptions,
-    WriteBatch,
+    ColumnFamily, ColumnFamilyDescriptor, DB, DBIteratorWithThreadMode, Direction, IteratorMode, Options,
+    ReadOptions, WriteBatch,
 };
 use tokio::sync::watch;
 
@@ -60,15 +60,17 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// [`StorageError::Failed`] if it cannot be opened: it is in use, or damaged anywhere but in a tail that
-    /// nobody was told of, or a newer format's families are in it. Nothing is repaired in silence.
+    /// [`StorageError::OtherFormat`] if another format's families are in it; [`StorageError::Failed`] if it
+    /// cannot be opened: it is in use, or damaged anywhere but in a tail that nobody was told of. Nothing is
+    /// repaired in silence.
     pub fn open(path: impl AsRef<Path>, families: &[&'static str]) -> Result<Self, StorageError> {
         let path = path.as_ref();
         let options = database_options(path)?;
+        require_known_families(&options, path, families)?;
         let descriptors =
             families.iter().map(|name| ColumnFamilyDescriptor::new(*name, options.clone())).chain(
-                // RocksDB insists on having it; nothing is kept there.
-                [ColumnFamilyDescriptor::new("default", options.clone())],
+                // RocksDB insists on having it.
+                [ColumnFamilyDescriptor::new(UNUSED, options.clone())],
             );
         let rocks = DB::open_cf_descriptors(&options, path, descriptors)
             .map_err(|error| StorageError::failed("opening", path, error))?;
@@ -245,6 +247,28 @@ impl Database {
             path: self.inner.path.clone(),
             detail: format!("it was opened without the family {name}"),
         })
+    }
+}
+
+/// RocksDB's own, in which nothing is kept.
+const UNUSED: &str = "default";
+
+/// A family's name ends in its format: one that is not known is another version's data.
+fn require_known_families(
+    options: &Options,
+    path: &Path,
+    families: &[&'static str],
+) -> Result<(), StorageError> {
+    // What cannot be listed is either new or damaged, and opening it says which.
+    let Ok(found) = DB::list_cf(options, path) else { return Ok(()) };
+    let strange = |name: &String| name != UNUSED && !families.contains(&name.as_str());
+    match found.into_iter().find(strange) {
+        None => Ok(()),
+        Some(family) => Err(StorageError::OtherFormat {
+            path: path.to_owned(),
+            found: family,
+            known: families.join(", "),
+        }),
     }
 }
 

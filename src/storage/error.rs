@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
     /// Something was done to a file or a database, and failed.
-    #[error("{verb} {}: {detail}", path.display())]
+    #[error("{verb} {}: {detail}{}", path.display(), hint(detail))]
     Failed {
         /// What was done, as in `writing`.
         verb: &'static str,
@@ -45,16 +45,37 @@ pub enum StorageError {
         /// The kind of its file system.
         kind: String,
     },
-    /// There is data, but nothing says whose.
+    /// Something else is where the directory should be.
+    #[error("using {}: it is not a directory: name one, or a place where one can be made", path.display())]
+    NotADirectory {
+        /// What is in the way.
+        path: PathBuf,
+    },
+    /// There is something in the directory, but nothing says that it is ours, or whose.
     #[error(
-        "reading {}: it is missing beside existing data ({data}): restore it, or start with an empty directory as a new node",
+        "using {}: it is not empty ({found} is there), but has no identity.json: if it is a node's, restore that \
+         file, else choose an empty or a new directory; nothing in it was touched",
         path.display()
     )]
-    IdentityLost {
-        /// Where the identity belongs.
+    NotOurs {
+        /// The directory.
         path: PathBuf,
-        /// What is there without it.
-        data: String,
+        /// The name of something that is there.
+        found: String,
+    },
+    /// Another version of relatch wrote it.
+    #[error(
+        "reading {}: it has {found}, this build knows {known}: use the version of relatch that wrote it, or another \
+         directory; nothing in it was touched",
+        path.display()
+    )]
+    OtherFormat {
+        /// What was read.
+        path: PathBuf,
+        /// Its format.
+        found: String,
+        /// What would be understood.
+        known: String,
     },
     /// Something that was stored cannot be read as what it is to be.
     #[error("reading {}: {detail}", path.display())]
@@ -76,8 +97,43 @@ impl StorageError {
     }
 }
 
+/// What to do about it, where the system's words tell. RocksDB has nothing but words.
+fn hint(detail: &str) -> &'static str {
+    let says = |words: &str| detail.contains(words);
+    if says("No space left on device") || says("Disk quota exceeded") {
+        "; there is no room left: make some; nothing that was answered is lost"
+    } else if says("Read-only file system") {
+        "; the file system is read-only, and each decision must be on disk first: mount it writable, or choose \
+         another directory"
+    } else if says("Permission denied") || says("Operation not permitted") {
+        "; this user may not: run as the directory's owner, or choose another directory"
+    } else {
+        ""
+    }
+}
+
 impl From<StorageError> for std::io::Error {
     fn from(error: StorageError) -> Self {
         Self::other(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_is_followed_by_what_to_do() {
+        for (kind, next) in [
+            (std::io::Error::from(rustix::io::Errno::NOSPC), "make some"),
+            (std::io::Error::from(rustix::io::Errno::DQUOT), "make some"),
+            (std::io::Error::from(rustix::io::Errno::ROFS), "mount it writable"),
+            (std::io::Error::from(rustix::io::Errno::ACCESS), "run as the directory's owner"),
+        ] {
+            let error = StorageError::failed("writing", "/d", kind);
+            assert!(error.to_string().contains(next), "{error}");
+        }
+        let other = StorageError::failed("writing", "/d", std::io::Error::from(rustix::io::Errno::IO));
+        assert!(other.to_string().ends_with("(os error 5)"), "{other}");
     }
 }

@@ -24,6 +24,12 @@ pub struct Identity {
     pub node: NodeId,
 }
 
+/// What every format has.
+#[derive(Deserialize)]
+struct Numbered {
+    format: u32,
+}
+
 impl Identity {
     /// The identity of the first node of a new cluster.
     ///
@@ -48,16 +54,20 @@ impl Identity {
     /// Reads what is stored at `path`; `None` if nothing is.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, StorageError> {
         let Some(content) = read_file(path)? else { return Ok(None) };
-        let malformed = |detail: String| StorageError::Malformed { path: path.to_owned(), detail };
-        let identity: Self =
-            serde_json::from_slice(&content).map_err(|error| malformed(error.to_string()))?;
-        if identity.format != FORMAT {
-            let detail = format!(
-                "the directory has format {}, this build knows {FORMAT}: use the build that wrote it",
-                identity.format
-            );
-            return Err(malformed(detail));
+        let malformed = |error: serde_json::Error| StorageError::Malformed {
+            path: path.to_owned(),
+            detail: error.to_string(),
+        };
+        // Another format may have any other field, so its number comes first.
+        let Numbered { format } = serde_json::from_slice(&content).map_err(malformed)?;
+        if format != FORMAT {
+            return Err(StorageError::OtherFormat {
+                path: path.to_owned(),
+                found: format!("format {format}"),
+                known: format!("format {FORMAT}"),
+            });
         }
+        let identity = serde_json::from_slice(&content).map_err(malformed)?;
         Ok(Some(identity))
     }
 

@@ -11,20 +11,24 @@ mod batch;
 mod data_dir;
 mod database;
 mod error;
+mod file_system;
 mod files;
 mod flusher;
 mod identity;
 mod latch;
 mod options;
+mod sync_speed;
 
 pub use batch::Batch;
 pub use data_dir::DataDir;
 pub use database::{Database, Gone, View};
 pub use error::StorageError;
+pub use file_system::FileSystem;
 pub(crate) use files::rename;
 pub use files::{read_file, replace_file};
 pub use flusher::Flusher;
 pub use identity::Identity;
+pub use sync_speed::SyncSpeed;
 
 #[cfg(test)]
 mod tests;

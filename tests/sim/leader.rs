@@ -10,7 +10,7 @@ use relatch::coordinator::{
 use relatch::dispatch::{Dispatcher, Journal};
 use relatch::docker::{Endpoint as Address, Engine as Client, EngineLimits};
 use relatch::env::{OsRandomness, SystemClock};
-use relatch::ledger::{BindHost, Command, DispatcherRef, Guard, Proposer, Run};
+use relatch::ledger::{BindHost, Command, DispatcherRef, Guard, LimitsChange, Proposer, Run};
 use relatch::model::{Holes, HostName, NodeId, ProcessNonce, RequestId, RunId, Target, Term};
 use relatch::storage::{DataDir, Database, Identity};
 
@@ -48,9 +48,7 @@ impl Leader {
         consensus.initialize_single().await.expect("a cluster");
         dir.mark_initialized().expect("a mark");
         let address = Address::parse(&world.options.docker).expect("an address");
-        // Looks have all the time that a busy machine needs.
-        let limits = EngineLimits { inspect_ms: 60_000, ..EngineLimits::default() };
-        let client = Client::new(address, limits);
+        let client = Client::new(address, EngineLimits::default());
         let dispatcher = Dispatcher::new(client, journal, Arc::new(SystemClock));
         let host = HostName::new("local").expect("a name");
         let guard = Guard::Agent;
@@ -70,7 +68,11 @@ impl Leader {
         let journal = DispatcherRef { guard, journal: dispatcher.position() };
         let bind = BindHost { host, engine_id, dispatcher: journal };
         let term: Term = consensus.leadership().borrow().expect("a leader");
-        consensus.propose(term, Command::BindHost(bind), 60_000).await.expect("a host");
+        // Looks have all the time that a busy machine needs.
+        let patient = LimitsChange { inspect_ms: Some(60_000), ..LimitsChange::default() };
+        for command in [Command::ChangeLimits(patient), Command::BindHost(bind)] {
+            consensus.propose(term, command, 60_000).await.expect("a commit");
+        }
         Self { log, journal: disk, consensus, dispatcher, coordinator, supervision, dir }
     }
 

@@ -69,7 +69,15 @@ async fn a_404_of_the_engine_itself_is_not_applied_and_stays_charged() {
         let run = node.wait_for_status(&run, "NOT_APPLIED");
         assert!(settlement(&run).contains("404: No such container"), "{run:#}");
         assert_eq!(world.posts(&id), 1);
-        if matches!(gone, Action::Replace { .. }) {
+        let replaced = matches!(gone, Action::Replace { .. });
+        let instead = if replaced {
+            format!("another container, {}, answers to the target", world.id("web"))
+        } else {
+            "none answers to the target".to_owned()
+        };
+        let id_of_run = run["runId"].as_str().unwrap();
+        node.wait_for_run(id_of_run, &instead, |run| settlement(run).contains(&instead));
+        if replaced {
             let successor = world.id("web");
             refused(&node, "local/web", "backing-off");
             assert_eq!(world.posts(&successor), 0, "whoever has the name now is left alone");
@@ -90,6 +98,26 @@ async fn a_404_that_no_engine_wrote_is_uncertain_until_the_engine_says_that_the_
     let run = node.wait_for_status(&run, "SUPERSEDED");
     assert_eq!(settlement(&run), "incarnation-removed");
     assert_eq!(run["disposition"], "DISPOSITION_UNCERTAIN", "{run:#}");
+    assert_eq!(world.posts(&id), 1);
+    world.judge(&node);
+}
+
+/// Over TCP a proxy may have sent the request twice: the engine's own 404 proves nothing there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_404_over_tcp_is_uncertain_until_the_container_is_seen_to_be_gone() {
+    let mut world = World::web().await;
+    let address = world.engine.serve_tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    world.options.docker = format!("tcp://{address}");
+    let (node, hold) = world.node_held_at("dispatch-before-first-byte");
+    let run = opened(&node, "local/web", &[]);
+    hold.reached();
+    let id = world.id("web");
+    world.act("web", Action::Remove);
+    hold.release();
+    let run = node.wait_for_status(&run, "SUPERSEDED");
+    assert_eq!(settlement(&run), "incarnation-removed");
+    let history = run["events"].to_string();
+    assert!(history.contains("404") && history.contains("UNRESOLVED"), "{run:#}");
     assert_eq!(world.posts(&id), 1);
     world.judge(&node);
 }

@@ -21,13 +21,25 @@ pub struct NodeOptions {
     pub data_dir: PathBuf,
     /// More arguments.
     pub args: Vec<String>,
+    /// `--listen`.
+    pub listen: String,
+    /// Where its log goes.
+    pub log: PathBuf,
     /// `FAILPOINTS`.
     pub failpoints: Option<String>,
 }
 
 impl NodeOptions {
     pub fn new(docker: impl Into<String>, data_dir: impl Into<PathBuf>) -> Self {
-        Self { docker: docker.into(), data_dir: data_dir.into(), args: Vec::new(), failpoints: None }
+        let data_dir: PathBuf = data_dir.into();
+        Self {
+            docker: docker.into(),
+            log: data_dir.with_extension("log"),
+            data_dir,
+            args: Vec::new(),
+            listen: "127.0.0.1:0".to_owned(),
+            failpoints: None,
+        }
     }
 
     pub fn failpoints(mut self, failpoints: &str) -> Self {
@@ -38,6 +50,30 @@ impl NodeOptions {
     pub fn arg(mut self, arg: &str) -> Self {
         self.args.push(arg.to_owned());
         self
+    }
+
+    pub fn listen(mut self, listen: &str) -> Self {
+        self.listen = listen.to_owned();
+        self
+    }
+
+    /// The arguments of `relatch dev`. What a test keeps goes with it, also where the tests run in a container.
+    fn dev(&self) -> Vec<String> {
+        let data_dir = self.data_dir.to_str().expect("a data directory in UTF-8");
+        let mut dev: Vec<String> = [
+            "dev",
+            "--ephemeral-data",
+            "--listen",
+            &self.listen,
+            "--docker",
+            &self.docker,
+            "--data-dir",
+            data_dir,
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        dev.extend(self.args.iter().cloned());
+        dev
     }
 
     /// The same node without failpoints: how it is started again after a crash.
@@ -76,14 +112,12 @@ impl Answer {
 impl Node {
     /// Starts it, and waits until clients can connect.
     pub fn start(options: &NodeOptions) -> Self {
-        let log = options.data_dir.with_extension("log");
+        let log = options.log.clone();
         let stderr = File::options().create(true).append(true).open(&log).expect("opening the node's log");
         let mut command = relatch();
         command
-            .args(["-o", "json", "dev", "--listen", "127.0.0.1:0", "--docker", &options.docker])
-            .arg("--data-dir")
-            .arg(&options.data_dir)
-            .args(&options.args)
+            .args(["-o", "json"])
+            .args(options.dev())
             .env("RELATCH_LOG", "debug,openraft=warn,h2=warn,hyper=warn,tower=warn")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -106,14 +140,7 @@ impl Node {
 
     /// Starts it, and expects it to end by itself with an error. Gives what it said.
     pub fn refuses_to_start(options: &NodeOptions) -> String {
-        let output = relatch()
-            .args(["dev", "--listen", "127.0.0.1:0", "--docker", &options.docker])
-            .arg("--data-dir")
-            .arg(&options.data_dir)
-            .args(&options.args)
-            .stdin(Stdio::null())
-            .output()
-            .expect("running relatch");
+        let output = relatch().args(options.dev()).stdin(Stdio::null()).output().expect("running relatch");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success(), "it started: {said}");
         said
@@ -150,8 +177,31 @@ impl Node {
 
     /// SIGTERM alone.
     pub fn terminate(&self) {
+        self.signal(rustix::process::Signal::TERM);
+    }
+
+    /// SIGINT alone, as Ctrl-C sends it.
+    pub fn interrupt(&self) {
+        self.signal(rustix::process::Signal::INT);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("stopping relatch");
+        rustix::process::kill_process(pid, signal).expect("stopping relatch");
+    }
+
+    /// Waits until it has ended by itself with an error. Gives the end of what it said.
+    pub fn fails(mut self) -> String {
+        let status = wait_for("the node to end", || {
+            self.child.try_wait().expect("waiting for relatch").ok_or_else(|| tail(&self.log))
+        });
+        assert_eq!(status.code(), Some(1), "it ended otherwise: {status:?}\n{}", tail(&self.log));
+        tail(&self.log)
+    }
+
+    /// True while it has not ended.
+    pub fn runs_still(&mut self) -> bool {
+        self.child.try_wait().expect("waiting for relatch").is_none()
     }
 
     /// SIGTERM until it has ended, which then waits for no answer: signals that come close together are one.
@@ -255,7 +305,9 @@ pub fn answered(command: &mut Command) -> Answer {
 pub fn relatch() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_relatch"));
     // What the person who runs the tests has set for their own cluster is not meant for these.
-    command.env_remove("RELATCH_ADDR").env_remove("FAILPOINTS");
+    for variable in ["RELATCH_ADDR", "FAILPOINTS", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"] {
+        command.env_remove(variable);
+    }
     command
 }
 

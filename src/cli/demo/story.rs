@@ -132,8 +132,9 @@ async fn with_engine<S: EngineSide>(
 async fn start_node(folder: &Folder, listen: &str, log: &str) -> anyhow::Result<Process> {
     let data = folder.file("data");
     let docker = format!("unix://{}", utf8(&folder.engine_socket())?);
-    let arguments =
-        ["dev", "-o", "json", "--listen", listen, "--data-dir", utf8(&data)?, "--docker", &docker];
+    // What the demo keeps goes with it, in a container too.
+    let mut arguments = vec!["dev", "-o", "json", "--ephemeral-data"];
+    arguments.extend(["--listen", listen, "--data-dir", utf8(&data)?, "--docker", &docker]);
     Process::start("relatch", &arguments, folder.file(log)).await
 }
 
