@@ -363,7 +363,11 @@ async fn a_node_that_cannot_be_started_says_why() {
     failed(&dev(&["--listen", "127.0.0.1:0", "--margin", "14s"]), 1, "at least 15000");
     failed(&dev(&["--listen", "127.0.0.1:0", "--grace-max", "25h"]), 1, "at most 86400");
     failed(&dev(&["--listen", "127.0.0.1:0", "--grace-max", "1500ms"]), 2, "whole seconds");
-    failed(&answered(relatch().args(["dev", "--docker", "ftp://engine"])), 1, "ftp://engine");
+    failed(
+        &answered(relatch().args(["dev", "--data-dir", &data, "--docker", "ftp://engine"])),
+        1,
+        "ftp://engine",
+    );
     let version = answered(relatch().args(["--version"]));
     assert_eq!((version.exit, version.stdout.starts_with("relatch ")), (0, true), "{version:?}");
     let nothing = answered(&mut relatch());

@@ -110,7 +110,7 @@ async fn each_scope_holds_what_it_covers_and_is_lifted_by_its_id_or_as_it_was_na
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hold_has_one_id_and_is_placed_once_under_it() {
+async fn a_hold_is_placed_once_under_its_id_and_outlives_a_node_that_is_killed() {
     let (world, node, mut clients) = World::up(shop()).await;
     let first = PlaceHoldRequest {
         hold_id: "ab".repeat(16),
