@@ -34,7 +34,7 @@ impl Ledger {
             return decided(command.start, reasons, false);
         }
         let limits = self.limits();
-        let deadline_ms = limits.dispatch_by_ms + limits.connect_ms + limits.margin_ms;
+        let begun_by = entry.clock.after_ms(limits.dispatch_by_ms).after_ms(limits.connect_ms);
         let start = Start {
             id: command.start.clone(),
             order: command.order,
@@ -50,7 +50,7 @@ impl Ledger {
             dispatcher: command.dispatcher,
             client_deadline_ms: limits.margin_ms,
             dispatch_by_ms: limits.dispatch_by_ms,
-            deadline: entry.clock.after_ms(deadline_ms),
+            deadline: begun_by.after_ms(limits.margin_ms),
             exchange: None,
             word: None,
             never_handed_on: None,
