@@ -5,8 +5,8 @@ use prost_types::{Duration, Timestamp};
 use super::words;
 use crate::coordinator::{Answer, Checked, Explanation};
 use crate::ledger::{
-    Assertion, DecisionKind, Disposition, Event, Evidence, Expectation, Guard, Hold, HoldOwner, HoldScope,
-    Limits, LimitsChange, Reason, Run, Start, Status, Verification,
+    Assertion, DecisionKind, Diagnosis, Disposition, Event, Evidence, Expectation, Guard, Hold, HoldOwner,
+    HoldScope, Limits, LimitsChange, Reason, Run, Start, Status, Verification,
 };
 use crate::model::{ClusterTime, EngineInstant, Exchange, Incarnation, Observation, Reply, WallTime};
 use crate::rpc::v1;
@@ -118,6 +118,7 @@ pub(super) fn run(run: &Run, now: ClusterTime) -> v1::Run {
         },
         starts: run.starts.iter().map(|known| start(known, run, now)).collect(),
         resolution: resolution(&run.status),
+        if_unhealthy: interlock.is_some_and(|i| i.diagnosis == Diagnosis::Unhealthy),
     }
 }
 
@@ -317,9 +318,13 @@ fn wall_time(time: WallTime) -> Timestamp {
     Timestamp { seconds, nanos: millis_as_nanos(time.0) }
 }
 
+/// Protobuf's durations end at about 10,000 years; what is longer has no JSON form, and is told as that.
 fn duration_ms(ms: u64) -> Duration {
-    let seconds = i64::try_from(ms / 1_000).unwrap_or(i64::MAX);
-    Duration { seconds, nanos: millis_as_nanos(ms) }
+    const LONGEST_S: i64 = 315_576_000_000;
+    match i64::try_from(ms / 1_000) {
+        Ok(seconds @ 0..LONGEST_S) => Duration { seconds, nanos: millis_as_nanos(ms) },
+        _ => Duration { seconds: LONGEST_S, nanos: 0 },
+    }
 }
 
 /// The part below a second.

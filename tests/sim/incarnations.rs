@@ -155,3 +155,24 @@ async fn a_post_that_a_proxy_holds_keeps_the_target_closed_though_the_container_
     assert_eq!(world.posts(&id), 1);
     world.judge(&node);
 }
+
+/// A request that is only for an unhealthy container looks at the health check, and goes by it alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_only_for_the_unhealthy_restarts_nothing_else() {
+    let world = World::new([
+        ContainerSpec::named("well").health(Health::Healthy),
+        ContainerSpec::named("unknown"),
+        ContainerSpec::named("stuck").health(Health::Saturated),
+    ])
+    .await;
+    let node = world.node();
+    for name in ["well", "unknown"] {
+        let answer = node.recover(&format!("local/{name}"), &["--if-unhealthy"]);
+        assert_eq!(answer.exit, 3, "{answer:#?}");
+        assert_eq!(codes(answer.run()), ["target-not-unhealthy"], "{answer:#?}");
+    }
+    let run = opened(&node, "local/stuck", &["--if-unhealthy"]);
+    let run = node.wait_for_status(&run, "APPLIED");
+    assert_eq!(run["ifUnhealthy"], true, "{run:#}");
+    world.judge(&node);
+}
