@@ -1,6 +1,6 @@
 //! One look at a run's container.
 
-use super::facts::{observe, open_run};
+use super::facts::{OrderOf, observe, open_run};
 use super::resolve::{Resolved, resolve};
 use super::shared::{Deposed, HostLink, Shared};
 use crate::docker::ListFilter;
@@ -20,8 +20,24 @@ pub(super) async fn look_once(
     if run.observation.as_ref() == Some(&seen) {
         return Ok(());
     }
+    tell_of_starts(shared, term, host, id).await?;
     failpoint::reach("coordinator-before-settle");
     observe(shared, term, id, seen).await
+}
+
+/// A start whose intent stands by now may be what the look shows: its dispatcher's word comes before the look's,
+/// so that what a start did is never told as the restart's.
+async fn tell_of_starts(shared: &Shared, term: Term, host: &HostLink, id: &RunId) -> Result<(), Deposed> {
+    let Some((run, _, _)) = open_run(shared, id) else { return Ok(()) };
+    for order in OrderOf::all(&run) {
+        if order.start.is_some()
+            && order.known_of(&run) == (None, None)
+            && let Some(known) = host.dispatcher.known(&order.id)
+        {
+            order.tell_known(shared, term, known).await?;
+        }
+    }
+    Ok(())
 }
 
 /// The engine answered 404 to the restart itself: who is there instead is looked up once, and set beside the
