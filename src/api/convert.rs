@@ -5,8 +5,8 @@ use prost_types::{Duration, Timestamp};
 use super::words;
 use crate::coordinator::{Answer, Checked, Explanation};
 use crate::ledger::{
-    Assertion, DecisionKind, Disposition, Event, Evidence, Expectation, Guard, Hold, HoldOwner, HoldScope,
-    Limits, LimitsChange, Reason, Run, Start, Status, Verification,
+    Assertion, DecisionKind, Diagnosis, Disposition, Event, Evidence, Expectation, Guard, Hold, HoldOwner,
+    HoldScope, Limits, LimitsChange, Reason, Run, Start, Status, Verification,
 };
 use crate::model::{ClusterTime, EngineInstant, Exchange, Incarnation, Observation, Reply, WallTime};
 use crate::rpc::v1;
@@ -118,6 +118,7 @@ pub(super) fn run(run: &Run, now: ClusterTime) -> v1::Run {
         },
         starts: run.starts.iter().map(|known| start(known, run, now)).collect(),
         resolution: resolution(&run.status),
+        if_unhealthy: interlock.is_some_and(|i| i.diagnosis == Diagnosis::Unhealthy),
     }
 }
 

@@ -41,6 +41,9 @@ pub(super) struct Recover {
     /// The incarnation that is meant; another one is refused
     #[arg(long, value_name = "CONTAINER_ID@STARTED_AT", value_parser = parse_expect)]
     expect: Option<Expect>,
+    /// Only if the container's health check says unhealthy, now and right before the restart is sent
+    #[arg(long)]
+    if_unhealthy: bool,
     /// Say how it would be decided now, and commit nothing: nothing is restarted
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
@@ -130,6 +133,7 @@ impl Recover {
             grace: self.grace.map(duration),
             expect,
             dry_run: self.dry_run,
+            if_unhealthy: self.if_unhealthy,
         }
     }
 }
@@ -215,7 +219,9 @@ mod tests {
         let request = recover.request(&mint_request_id().unwrap());
         assert_eq!(request.request_id.len(), 32);
         assert_eq!(request.grace, Some(prost_types::Duration { seconds: 10, nanos: 0 }));
-        assert!(!request.dry_run);
+        assert!(!request.dry_run && !request.if_unhealthy);
+        let recover = parse(&["--if-unhealthy"]).unwrap();
+        assert!(recover.request(&mint_request_id().unwrap()).if_unhealthy);
         let expect = request.expect.unwrap();
         assert_eq!(expect.container_id, id);
         assert_eq!(

@@ -90,6 +90,7 @@ pub(super) fn proposal(
         baseline: found.baseline,
         expect: request.expect.clone(),
         grace: found.grace,
+        diagnosis: request.diagnosis,
         proposer: shared.proposer.clone(),
         dispatcher: DispatcherRef { guard: host.guard, journal: host.dispatcher.position() },
         term,

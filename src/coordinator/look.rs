@@ -20,18 +20,17 @@ pub(super) async fn look_once(
     if run.observation.as_ref() == Some(&seen) {
         return Ok(());
     }
-    tell_of_starts(shared, term, host, id).await?;
     failpoint::reach("coordinator-before-settle");
+    tell_of_starts(shared, term, host, id).await?;
     observe(shared, term, id, seen).await
 }
 
-/// A start whose intent stands by now may be what the look shows: its dispatcher's word comes before the look's,
-/// so that what a start did is never told as the restart's.
+/// What was seen may be the doing of a start whose end nobody has reported yet. That it may have been sent goes on
+/// record before what was seen, which would else be put down to somebody else.
 async fn tell_of_starts(shared: &Shared, term: Term, host: &HostLink, id: &RunId) -> Result<(), Deposed> {
     let Some((run, _, _)) = open_run(shared, id) else { return Ok(()) };
-    for order in OrderOf::all(&run) {
-        if order.start.is_some()
-            && order.known_of(&run) == (None, None)
+    for order in OrderOf::all(&run).iter().filter(|order| order.start.is_some()) {
+        if order.known_of(&run) == (None, None)
             && let Some(known) = host.dispatcher.known(&order.id)
         {
             order.tell_known(shared, term, known).await?;

@@ -1,7 +1,7 @@
 //! What a client asks, and what it is told.
 
 use crate::ledger::{
-    Assertion, Baseline, Decision, DecisionKind, Expectation, Guard, Hold, HoldScope, Reason, Run,
+    Assertion, Baseline, Decision, DecisionKind, Diagnosis, Expectation, Guard, Hold, HoldScope, Reason, Run,
 };
 use crate::model::{Grace, HoldId, RequestId, RunId, Target};
 
@@ -24,6 +24,8 @@ pub struct RecoveryRequest {
     pub expect: Option<Expectation>,
     /// Decide, and commit nothing.
     pub dry_run: bool,
+    /// What is said to be the matter with it.
+    pub diagnosis: Diagnosis,
 }
 
 /// An operator's wish to end a run, well-formed.

@@ -1,5 +1,7 @@
 //! From a client's spelling to exactly one container.
 
+use std::collections::BTreeMap;
+
 use crate::docker::{ContainerSummary, Inspection};
 use crate::model::{ContainerId, HostName, Target, Wire};
 
@@ -15,9 +17,9 @@ const SHORT_ID: usize = 12;
 pub(super) enum Resolved {
     /// One container, under its canonical target.
     One(ContainerId, Target),
-    /// Several; each under its canonical target.
+    /// Several; each under a spelling that stands for it alone.
     Several(Vec<(ContainerId, Target)>),
-    /// None; these are there instead.
+    /// None; these are there instead, each under a spelling that stands for it alone.
     None(Vec<Target>),
 }
 
@@ -38,21 +40,37 @@ pub(super) fn resolve(spelling: &Target, containers: &[ContainerSummary]) -> Res
             [] => {}
             [one] => return Resolved::One(one.id.clone(), canonical(host, one)),
             several => {
-                return Resolved::Several(
-                    several.iter().map(|c| (c.id.clone(), canonical(host, c))).collect(),
-                );
+                let ids = several.iter().map(|c| c.id.clone());
+                return Resolved::Several(ids.zip(told_apart(host, several)).collect());
             }
         }
     }
-    Resolved::None(containers.iter().map(|c| canonical(host, c)).collect())
+    Resolved::None(told_apart(host, &containers.iter().collect::<Vec<_>>()))
+}
+
+/// A spelling of each container that stands for it alone: where Compose says the same of several, their names.
+fn told_apart(host: &HostName, containers: &[&ContainerSummary]) -> Vec<Target> {
+    let targets: Vec<Target> = containers.iter().map(|c| canonical(host, c)).collect();
+    let mut times = BTreeMap::new();
+    for target in &targets {
+        *times.entry(target).or_insert(0) += 1;
+    }
+    let of_one = |target: &Target| times.get(target) == Some(&1);
+    let spelled = containers.iter().zip(&targets);
+    spelled.map(|(c, target)| if of_one(target) { target.clone() } else { named(host, c) }).collect()
 }
 
 /// The one spelling that the ledger knows a container by: what Compose says, else its name, else its id.
 fn canonical(host: &HostName, container: &ContainerSummary) -> Target {
     let compose = compose_of(container)
         .and_then(|compose| Target::compose(host, compose.project, compose.service, compose.number).ok());
-    let named = || Target::container(host, container.names.first()?).ok();
-    compose.or_else(named).unwrap_or_else(|| Target::id(host, &container.id))
+    compose.unwrap_or_else(|| named(host, container))
+}
+
+/// By its name, else by its id.
+fn named(host: &HostName, container: &ContainerSummary) -> Target {
+    let named = container.names.first().and_then(|name| Target::container(host, name).ok());
+    named.unwrap_or_else(|| Target::id(host, &container.id))
 }
 
 struct Compose<'a> {
@@ -98,8 +116,6 @@ pub(super) fn is_this_process(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::model::ContainerState;
 
@@ -160,11 +176,20 @@ mod tests {
     }
 
     #[test]
-    fn two_containers_for_one_spelling_are_never_one() {
-        let containers = [compose("a", "1"), compose("b", "1")];
-        assert!(
-            matches!(resolved("local/shop/web", &containers), Resolved::Several(found) if found.len() == 2)
-        );
+    fn two_containers_for_one_spelling_are_never_one_and_each_is_listed_as_it_can_be_asked_for() {
+        let copy = container("b", "copy", &[(PROJECT, "shop"), (SERVICE, "web"), (NUMBER, "1")]);
+        let containers = [compose("a", "1"), copy];
+        let Resolved::Several(found) = resolved("local/shop/web", &containers) else {
+            panic!("{:?}", resolved("local/shop/web", &containers))
+        };
+        let spelled: Vec<String> = found.iter().map(|(_, target)| target.to_string()).collect();
+        assert_eq!(spelled, ["local/shop-web-1", "local/copy"]);
+        for (spelling, container) in spelled.iter().zip(&containers) {
+            assert!(
+                matches!(resolved(spelling, &containers), Resolved::One(id, _) if id == container.id),
+                "{spelling}"
+            );
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::look::look_aside;
 use super::shared::{AUTHORITY_MS, Deposed, HostLink, Shared};
 use crate::dispatch::{Action, DispatchError, Order, Ticket};
 use crate::env::failpoint;
+use crate::ledger::Diagnosis;
 #[cfg(feature = "failpoints")]
 use crate::ledger::OpenInterlock;
 use crate::model::{ClusterTime, NotWritten, NotWrittenCause, RunId, Target, Term};
@@ -21,6 +22,7 @@ pub(super) async fn dispatch(shared: &Shared, term: Term, id: &RunId) -> Result<
         fence: of.fence.clone(),
         incarnation: baseline.incarnation.clone(),
         action: Action::Restart(interlock.grace),
+        if_unhealthy: interlock.diagnosis == Diagnosis::Unhealthy,
         client_deadline_ms: interlock.client_deadline_ms,
         dispatch_by_ms: interlock.dispatch_by_ms,
     };
@@ -51,6 +53,7 @@ pub(super) async fn dispatch_start(
         fence: of.fence.clone(),
         incarnation: baseline.incarnation.clone(),
         action: Action::Start,
+        if_unhealthy: false,
         client_deadline_ms: start.client_deadline_ms,
         dispatch_by_ms: start.dispatch_by_ms,
     };
@@ -133,6 +136,7 @@ pub(super) async fn send_uncommitted(shared: &Shared, proposal: &OpenInterlock) 
         },
         incarnation: proposal.baseline.incarnation.clone(),
         action: Action::Restart(proposal.grace),
+        if_unhealthy: false,
         client_deadline_ms: proposal.grace.client_deadline_ms(20_000),
         dispatch_by_ms: 5_000,
     };

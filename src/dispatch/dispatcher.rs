@@ -13,8 +13,8 @@ use super::ticket::Ticket;
 use crate::docker::{Engine, NeverWritten, Sealed};
 use crate::env::{Clock, failpoint};
 use crate::model::{
-    ContainerId, Exchange, Fence, JournalPosition, JournalWord, NotWritten, NotWrittenCause, Observation,
-    RunId, Term,
+    ContainerId, Exchange, Fence, Health, JournalPosition, JournalWord, NotWritten, NotWrittenCause,
+    Observation, RunId, Term,
 };
 
 /// What became of an order.
@@ -226,6 +226,9 @@ impl Dispatcher {
         }
         if seen.state != order.action.wants() {
             return Err(changed(format!("the container is {:?}", seen.state)));
+        }
+        if order.if_unhealthy && seen.health != Health::Unhealthy {
+            return Err(changed(format!("its health is {:?} by now, and no longer Unhealthy", seen.health)));
         }
         Ok(())
     }

@@ -33,6 +33,8 @@ pub struct Order {
     pub incarnation: Incarnation,
     /// What to ask of the engine.
     pub action: Action,
+    /// Only while the container's health check says unhealthy.
+    pub if_unhealthy: bool,
     /// How long the whole exchange may take, from its first byte.
     pub client_deadline_ms: u64,
     /// How long the ticket is good.

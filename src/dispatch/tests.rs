@@ -80,6 +80,7 @@ impl World {
                 container_id: id,
                 started_at: seen.started_at.instant().unwrap(),
             },
+            if_unhealthy: false,
             action: Action::Restart(Grace { seconds: 1, source: GraceSource::Request }),
             client_deadline_ms: 16_000,
             dispatch_by_ms: 5_000,
@@ -232,6 +233,17 @@ async fn an_engine_that_refuses_connections_proves_nothing_sent_and_closes_the_o
     world.engine.listen(sim::ListenMode::Open).await;
     let late = world.dispatcher.dispatch(order, ticket).await;
     assert!(matches!(late, Err(DispatchError::ActedBefore { .. })), "{late:?}");
+    assert_eq!(world.posts(), 0);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_is_to_be_restarted_only_while_unhealthy_is_left_alone_once_it_is_not() {
+    let world = World::new().await;
+    let order = Order { if_unhealthy: true, ..world.order(1, 1, 10).await };
+    let refused = world.dispatcher.mint_ticket(&order).await.unwrap_err();
+    assert_eq!(refused.cause, NotWrittenCause::IncarnationChanged);
+    assert!(refused.detail.contains("health is None by now"), "{}", refused.detail);
     assert_eq!(world.posts(), 0);
     world.end().await;
 }

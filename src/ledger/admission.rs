@@ -192,6 +192,7 @@ impl Ledger {
             proposer: command.proposer.clone(),
             dispatcher: command.dispatcher.clone(),
             grace: command.grace,
+            diagnosis: command.diagnosis,
             client_deadline_ms,
             dispatch_by_ms: limits.dispatch_by_ms,
             deadline,

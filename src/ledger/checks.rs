@@ -3,9 +3,10 @@
 use super::apply::{Entry, Ledger};
 use super::attempts::attempt_keys;
 use super::command::{Baseline, Expectation, OpenInterlock};
+use super::diagnosis::Diagnosis;
 use super::reason::{Reason, ReasonCode};
 use super::run::Run;
-use crate::model::{ContainerState, EngineId, HostName, JournalId, WallTime};
+use crate::model::{ContainerState, EngineId, Health, HostName, JournalId, WallTime};
 
 /// One check, as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +47,8 @@ check_names! {
     Host = "host";
     /// Whether the container is running, and not paused, restarting or being removed.
     State = "state";
+    /// Whether its health check says unhealthy, if the request is only for that.
+    Health = "health";
     /// Whether it is the incarnation that the caller means.
     Expectation = "expectation";
     /// Whether the grace is within the limit.
@@ -85,6 +88,13 @@ impl Ledger {
             format!("{} is {:?}", baseline.name, baseline.state),
             refusal.into_iter().collect(),
         );
+
+        let health = format!("its health is {:?}", baseline.health);
+        let mut reasons = Vec::new();
+        if command.diagnosis == Diagnosis::Unhealthy && baseline.health != Health::Unhealthy {
+            reasons.push(Reason::new(ReasonCode::TargetNotUnhealthy, health.clone(), wall));
+        }
+        add(CheckName::Health, health, reasons);
 
         let seen = format!("it is now {} started {}", incarnation.container_id, incarnation.started_at);
         let mut reasons = Vec::new();

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::diagnosis::Diagnosis;
 use super::hold::{HoldOwner, HoldScope};
 use super::limits::{Limits, LimitsChange};
 use super::reason::Reason;
@@ -87,6 +88,7 @@ impl Command {
             Self::RaiseRulesLevel { level } => *level,
             Self::RecordExchange(command) if command.start.is_none() => 1,
             Self::Attest(command) if command.start.is_none() => 1,
+            Self::OpenInterlock(command) if command.diagnosis != Diagnosis::Callers => 2,
             Self::OpenInterlock(_)
             | Self::RefuseRequest(_)
             | Self::Observe(_)
@@ -208,6 +210,9 @@ pub struct OpenInterlock {
     pub expect: Option<Expectation>,
     /// How long the engine shall let it stop by itself.
     pub grace: Grace,
+    /// What is the matter with it.
+    #[serde(default, skip_serializing_if = "Diagnosis::is_the_callers")]
+    pub diagnosis: Diagnosis,
     /// Who proposes.
     pub proposer: Proposer,
     /// Who would send.

@@ -105,7 +105,7 @@ fn later_start(sighting: &Sighting, before: &Incarnation, holes: Holes) -> Optio
 }
 
 fn evidence(run: &Run) -> Evidence {
-    if run.starts.iter().any(Start::may_have_left) {
+    if run.starts.iter().any(Start::may_have_acted) {
         return Evidence::ByFollowUpStart;
     }
     match (&run.exchange, &run.word) {

@@ -26,6 +26,7 @@ mod approval;
 mod attempts;
 mod checks;
 mod command;
+mod diagnosis;
 mod evidence;
 mod hold;
 mod holding;
@@ -58,6 +59,7 @@ pub use command::{
     Observe, OpenInterlock, OpenStart, PlaceHold, Proposer, RecordExchange, RefuseRequest, Request, Resolve,
     Stamped, Verify,
 };
+pub use diagnosis::Diagnosis;
 pub use hold::{Hold, HoldOwner, HoldScope};
 pub use limits::{InvalidLimits, Limits, LimitsChange};
 pub use moment::Moment;

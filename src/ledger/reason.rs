@@ -103,6 +103,8 @@ reason_codes! {
     /// The host has as many unresolved runs as it may.
     UnresolvedHost = "unresolved-host", ends "one of the host's unresolved runs is settled";
 
+    /// The container's health check does not say unhealthy, and the request is only for that.
+    TargetNotUnhealthy = "target-not-unhealthy", ends "the container's health check says unhealthy";
     /// A hold stands.
     Held = "held", ends "the hold is lifted, or its time is over";
 

@@ -8,12 +8,12 @@ use super::run::{Run, Status};
 use crate::model::{Exchange, JournalWord};
 
 impl Run {
-    /// True if its dispatcher has acknowledged that it sends nothing more for this run: it revoked it, or its
-    /// exchanges have ended. Starts that were approved count as well.
+    /// True if its dispatcher has acknowledged that it sends nothing more for this run: it revoked it, or told how
+    /// its one request went, be it that the reply was lost. Starts that were approved count as well.
     #[must_use]
     pub fn dispatcher_is_done(&self) -> bool {
         let acknowledged = |exchange: Option<&Exchange>, word: Option<&JournalWord>| {
-            exchange.is_some_and(Exchange::has_ended)
+            exchange.is_some()
                 || matches!(word, Some(JournalWord::NoIntent | JournalWord::NotSent | JournalWord::Intent))
         };
         acknowledged(self.exchange.as_ref(), self.word.as_ref())

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::command::{Baseline, DispatcherRef, Expectation, Proposer, Request};
+use super::diagnosis::Diagnosis;
 use super::moment::Moment;
 use super::order::OrderFacts;
 use super::reason::{Reason, ReasonCode};
@@ -79,7 +80,7 @@ pub enum Evidence {
     StartedAtOnly,
     /// The journal could not be asked whether anything was sent: attribution unknown.
     JournalUnreachable,
-    /// It was seen after an approved start had been sent: by that, not by the restart.
+    /// It was seen after an approved start had been sent that may have done it: by that, not by the restart.
     ByFollowUpStart,
 }
 
@@ -143,6 +144,9 @@ pub struct Interlock {
     pub dispatcher: DispatcherRef,
     /// How long the engine shall let the container stop by itself.
     pub grace: Grace,
+    /// What it was decided for.
+    #[serde(default, skip_serializing_if = "Diagnosis::is_the_callers")]
+    pub diagnosis: Diagnosis,
     /// How long the whole exchange may take, from the first request byte.
     pub client_deadline_ms: u64,
     /// How long a ticket for it is good.

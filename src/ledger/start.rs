@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::command::{DispatcherRef, Proposer};
 use super::moment::Moment;
 use super::order::OrderFacts;
-use crate::model::{ClusterTime, Exchange, Fence, JournalWord, NotWritten, RunId};
+use crate::model::{ClusterTime, EngineProof, Exchange, Fence, JournalWord, NotWritten, Reply, RunId, Wire};
 
 /// One approved start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +66,21 @@ impl Start {
     pub fn may_have_left(&self) -> bool {
         self.exchange.as_ref().is_some_and(Exchange::was_written)
             || (self.exchange.is_none() && matches!(self.word, Some(JournalWord::Intent)))
+    }
+
+    /// True if it may have had an effect: it may have been sent, and the engine itself has not said that it did
+    /// nothing, since the container ran already (304) or could not be started.
+    #[must_use]
+    pub fn may_have_acted(&self) -> bool {
+        let did_nothing = matches!(
+            &self.exchange,
+            Some(Exchange::Written {
+                wire: Wire::Unix,
+                reply: Reply::Complete { status: 304 | 400 | 404, proof: EngineProof::Proven, .. },
+                ..
+            })
+        );
+        self.may_have_left() && !did_nothing
     }
 
     pub(super) fn facts(&mut self, status: &'static str) -> OrderFacts<'_> {

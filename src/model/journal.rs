@@ -23,7 +23,8 @@ pub enum JournalWord {
     NoIntent,
     /// An intent stands: the request may have been sent.
     Intent,
-    /// An intent stood, and then the write gate was closed before the first write call.
+    /// The write gate was closed before the first write call, or there never was a connection: nothing was sent,
+    /// and nothing will be.
     NotSent,
     /// The journal could not be asked, or what answered is not the journal that the interlock names.
     Unreachable {

@@ -66,12 +66,12 @@ async fn what_happens_to_the_container_before_the_post_is_found_at_every_step_an
             hold.release();
             let run = node.wait_for_status(&run, "NOT_APPLIED");
             assert_eq!(world.posts(&id), 0, "{step}, {name}: {run:#}");
-            let after_intent =
-                run["journal"].as_str().unwrap().contains("an intent stood, and then nothing was sent");
+            let by_the_dispatcher =
+                run["journal"].as_str().unwrap().contains("nothing was sent, and nothing will be");
             let never_handed_on = settlement(&run).contains("never handed to the dispatcher");
             // Before the recheck the proposer says so; after it the last look does, which comes after the intent.
             assert_eq!(never_handed_on, *step == STEPS[0], "{step}, {name}: {run:#}");
-            assert_eq!(after_intent, *step != STEPS[0], "{step}, {name}: {run:#}");
+            assert_eq!(by_the_dispatcher, *step != STEPS[0], "{step}, {name}: {run:#}");
         }
         let undone = |entry: &Event| matches!(entry, Event::Effect { effect: EffectKind::Unpaused, .. });
         let history = world.engine.log().history();
@@ -153,5 +153,26 @@ async fn a_post_that_a_proxy_holds_keeps_the_target_closed_though_the_container_
     assert_eq!(later["observed"], applied["observed"], "what was observed stands");
     assert!(codes(&later).contains(&"quarantined"), "{later:#}");
     assert_eq!(world.posts(&id), 1);
+    world.judge(&node);
+}
+
+/// A request that is only for an unhealthy container looks at the health check, and goes by it alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_only_for_the_unhealthy_restarts_nothing_else() {
+    let world = World::new([
+        ContainerSpec::named("well").health(Health::Healthy),
+        ContainerSpec::named("unknown"),
+        ContainerSpec::named("stuck").health(Health::Saturated),
+    ])
+    .await;
+    let node = world.node();
+    for name in ["well", "unknown"] {
+        let answer = node.recover(&format!("local/{name}"), &["--if-unhealthy"]);
+        assert_eq!(answer.exit, 3, "{answer:#?}");
+        assert_eq!(codes(answer.run()), ["target-not-unhealthy"], "{answer:#?}");
+    }
+    let run = opened(&node, "local/stuck", &["--if-unhealthy"]);
+    let run = node.wait_for_status(&run, "APPLIED");
+    assert_eq!(run["ifUnhealthy"], true, "{run:#}");
     world.judge(&node);
 }

@@ -87,6 +87,7 @@ impl Leader {
                 grace_s: None,
                 expect: None,
                 dry_run: false,
+                diagnosis: relatch::ledger::Diagnosis::Callers,
             })
             .await
     }

@@ -103,14 +103,13 @@ impl Dockerd {
     }
 
     /// The same, and it also listens on a port of this machine, by TLS with this certificate, to clients of that CA
-    /// alone. Its log tells of each request.
+    /// alone.
     pub fn own_with_tls(server: &Issued, clients: &Authority) -> Dockerd {
         Dockerd::begin(|folder| {
             let tls = folder.join("tls");
             server.write(&tls, clients);
             let file = |flag: &str, name: &str| format!("--{flag}={}", tls.join(name).display());
-            let mut arguments =
-                ["--debug", "--tlsverify", "--host=tcp://127.0.0.1:0"].map(str::to_owned).to_vec();
+            let mut arguments = ["--tlsverify", "--host=tcp://127.0.0.1:0"].map(str::to_owned).to_vec();
             arguments.extend([
                 file("tlscacert", "ca.pem"),
                 file("tlscert", "cert.pem"),
@@ -133,7 +132,10 @@ impl Dockerd {
         }
         let folder = make_folder();
         write_configuration(&folder);
-        let supervisor = Mutex::new(Supervisor::spawn(&folder, &arguments(&folder)));
+        // Its log tells of each request.
+        let mut all = vec!["--debug".to_owned()];
+        all.extend(arguments(&folder));
+        let supervisor = Mutex::new(Supervisor::spawn(&folder, &all));
         let dockerd = Dockerd { folder, supervisor };
         dockerd.start();
         dockerd.import_image();
@@ -160,10 +162,20 @@ impl Dockerd {
         }
     }
 
-    /// The restart requests for a container that an engine with a telling log got so far.
+    /// The restart requests for a container that the engine got so far, by its own log.
     pub fn posts(&self, id: &str) -> usize {
-        let path = format!("/containers/{id}/restart");
-        self.log().lines().filter(|line| line.contains("POST") && line.contains(&path)).count()
+        self.requests(&format!("/containers/{id}/restart"))
+    }
+
+    /// The start requests for a container that the engine got so far, but for those of the `docker` command, which
+    /// names a version in front.
+    pub fn starts(&self, id: &str) -> usize {
+        self.requests(&format!(" /containers/{id}/start"))
+    }
+
+    fn requests(&self, path: &str) -> usize {
+        // An error is told by another line of the same request.
+        self.log().lines().filter(|line| line.contains("Calling POST") && line.contains(path)).count()
     }
 
     fn log(&self) -> String {

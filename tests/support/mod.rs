@@ -6,4 +6,5 @@
 pub mod certificates;
 pub mod dockerd;
 pub mod node;
+pub mod pending;
 pub mod proxy;

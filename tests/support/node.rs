@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -294,11 +294,17 @@ impl Drop for Node {
 
 /// What a command answers.
 pub fn answered(command: &mut Command) -> Answer {
-    let output = command.stdin(Stdio::null()).output().expect("running relatch");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    let json = serde_json::from_str(&stdout).unwrap_or(Value::Null);
-    Answer { exit: output.status.code().unwrap_or(-1), json, stdout, stderr }
+    Answer::of(&command.stdin(Stdio::null()).output().expect("running relatch"))
+}
+
+impl Answer {
+    /// What a command that has ended answered.
+    pub fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        let json = serde_json::from_str(&stdout).unwrap_or(Value::Null);
+        Self { exit: output.status.code().unwrap_or(-1), json, stdout, stderr }
+    }
 }
 
 /// The binary under test.

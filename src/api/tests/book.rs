@@ -14,9 +14,9 @@ use crate::coordinator::{
     Answer, ApproveRequest, Explanation, HoldRequest, Placed, RecoveryRequest, RequestError, ResolveRequest,
 };
 use crate::ledger::{
-    Baseline, BindHost, Command, DispatcherRef, EntryPosition, Guard, Hold, HoldOwner, Ledger, LiftHold,
-    LimitsChange, Observe, OpenInterlock, Outcome, PlaceHold, Proposer, RULES_LEVEL, Reason, ReasonCode,
-    RecordExchange, RefuseRequest, Rejection, Request, Resolve, Run, Stamped, StartDecision,
+    Baseline, BindHost, Command, Diagnosis, DispatcherRef, EntryPosition, Guard, Hold, HoldOwner, Ledger,
+    LiftHold, LimitsChange, Observe, OpenInterlock, Outcome, PlaceHold, Proposer, RULES_LEVEL, Reason,
+    ReasonCode, RecordExchange, RefuseRequest, Rejection, Request, Resolve, Run, Stamped, StartDecision,
 };
 use crate::model::{
     ClusterId, ClusterTime, ContainerId, ContainerState, EngineId, EngineInstant, Exchange, Grace,
@@ -114,6 +114,7 @@ impl Book {
             },
             expect: None,
             grace: Grace { seconds: 10, source: GraceSource::Policy },
+            diagnosis: Diagnosis::Callers,
             proposer: Proposer { node: NodeId(1), nonce: ProcessNonce::new("9".repeat(32)).unwrap() },
             dispatcher: dispatcher(),
             term: TERM,

@@ -16,7 +16,7 @@ use tonic_types::FieldViolation;
 
 use super::status::{invalid, violation};
 use crate::coordinator::RecoveryRequest;
-use crate::ledger::{ANONYMOUS, Expectation};
+use crate::ledger::{ANONYMOUS, Diagnosis, Expectation};
 use crate::model::{ContainerId, EngineInstant, HostName, InvalidId, LogIndex, RequestId, Target, excerpt};
 use crate::rpc::v1;
 
@@ -73,6 +73,7 @@ pub(super) fn recovery_request(
             grace_s: grace_s?,
             expect: expect?,
             dry_run: message.dry_run,
+            diagnosis: if message.if_unhealthy { Diagnosis::Unhealthy } else { Diagnosis::Callers },
         })
     })();
     check.end(request)
@@ -93,6 +94,7 @@ pub(super) fn explain_request(message: &v1::ExplainRequest) -> Result<RecoveryRe
             grace_s: grace_s?,
             expect: None,
             dry_run: true,
+            diagnosis: Diagnosis::Callers,
         })
     })();
     check.end(request)
@@ -251,6 +253,7 @@ mod tests {
                 started_at: Some(Timestamp { seconds: 1_700_000_000, nanos: 5 }),
             }),
             dry_run: false,
+            if_unhealthy: false,
         }
     }
 

@@ -131,6 +131,7 @@ impl World {
             },
             expect: None,
             grace: Grace { seconds: 10, source: GraceSource::Policy },
+            diagnosis: Diagnosis::Callers,
             proposer: proposer(),
             dispatcher: DispatcherRef { guard: Guard::Agent, journal: position("a", 5) },
             term: self.term,
