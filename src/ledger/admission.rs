@@ -178,11 +178,7 @@ impl Ledger {
     fn opened(&self, entry: &Entry, command: &OpenInterlock) -> Run {
         let limits = self.limits();
         let client_deadline_ms = command.grace.client_deadline_ms(limits.margin_ms);
-        let deadline = entry
-            .clock
-            .after_ms(limits.dispatch_by_ms)
-            .after_ms(limits.connect_ms)
-            .after_ms(client_deadline_ms);
+        let deadline = limits.dispatched_by(entry.clock).after_ms(client_deadline_ms);
         let interlock = Interlock {
             fence: Fence {
                 cluster: self.cluster().clone(),

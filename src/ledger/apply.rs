@@ -60,6 +60,12 @@ pub enum LoadError {
         /// Of the data directory.
         expected: ClusterId,
     },
+    /// Rules are in force there that this build does not know.
+    #[error("the state has rules level {needed} in force, this build knows {RULES_LEVEL}: upgrade this node")]
+    NewerRules {
+        /// The level in force.
+        needed: u32,
+    },
 }
 
 /// The answer of one entry, and what it changed.
@@ -152,7 +158,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`LoadError`] if they are not this cluster's, or not in their places.
+    /// [`LoadError`] if they are not this cluster's, not in their places, or of newer rules.
     pub fn load(
         cluster: ClusterId,
         holes: Holes,
@@ -170,6 +176,9 @@ impl Ledger {
                         found: meta.cluster,
                         expected: ledger.meta.cluster,
                     });
+                }
+                Record::Meta(meta) if meta.rules_level > RULES_LEVEL => {
+                    return Err(LoadError::NewerRules { needed: meta.rules_level });
                 }
                 Record::Meta(meta) => ledger.meta = meta,
                 Record::Host(host) => drop(ledger.hosts.insert(host.name.clone(), host)),
@@ -191,8 +200,10 @@ impl Ledger {
     ///
     /// [`ApplyError`] if this build must not apply the entry; the ledger is unchanged then.
     pub fn apply(&mut self, position: EntryPosition, stamped: Stamped) -> Result<Applied, ApplyError> {
-        if stamped.level > RULES_LEVEL {
-            return Err(ApplyError::NewerRules { index: position.index, needed: stamped.level });
+        let needed = stamped.command.level();
+        if needed.max(stamped.level) > RULES_LEVEL {
+            let needed = needed.max(stamped.level);
+            return Err(ApplyError::NewerRules { index: position.index, needed });
         }
         if stamped.clock > self.meta.clock {
             self.meta.clock = stamped.clock;
@@ -205,7 +216,6 @@ impl Ledger {
             wall: stamped.wall,
             rules: self.rules_level(),
         };
-        let needed = stamped.command.level();
         let raises = matches!(stamped.command, Command::RaiseRulesLevel { .. });
         let outcome = if needed > self.rules_level() && !raises {
             Outcome::Rejected(Rejection::RulesTooOld { needed, in_force: self.rules_level() })
@@ -396,12 +406,12 @@ impl Ledger {
         self.meta.rules_level >= level
     }
 
-    pub(super) fn runs_oldest_first(&self) -> impl Iterator<Item = &Run> {
-        self.index.oldest_first().filter_map(|id| self.run(id))
+    pub(super) fn runs_longest_unchanged_first(&self) -> impl Iterator<Item = &Run> {
+        self.index.longest_unchanged_first().filter_map(|id| self.run(id))
     }
 
-    pub(super) fn runs_count(&self) -> usize {
-        self.runs.len()
+    pub(super) fn ended_runs_count(&self) -> usize {
+        self.runs.len().saturating_sub(self.index.not_ended_count())
     }
 
     pub(super) fn put_host(&mut self, host: Host) {

@@ -34,7 +34,7 @@ impl Ledger {
             return decided(command.start, reasons, false);
         }
         let limits = self.limits();
-        let begun_by = entry.clock.after_ms(limits.dispatch_by_ms).after_ms(limits.connect_ms);
+        let deadline = limits.dispatched_by(entry.clock).after_ms(limits.margin_ms);
         let start = Start {
             id: command.start.clone(),
             order: command.order,
@@ -50,7 +50,7 @@ impl Ledger {
             dispatcher: command.dispatcher,
             client_deadline_ms: limits.margin_ms,
             dispatch_by_ms: limits.dispatch_by_ms,
-            deadline: begun_by.after_ms(limits.margin_ms),
+            deadline,
             exchange: None,
             word: None,
             never_handed_on: None,
@@ -98,7 +98,18 @@ impl Ledger {
         let host = run.target.host();
         reasons.extend(self.host_refusal(entry.wall, host, engine, journal));
         reasons.extend(down_refusal(&command.look, &baseline.incarnation).map(|(c, d)| reason(c, d)));
-        reasons.extend(self.held(&run.target, &baseline.name, entry.clock));
+        // It may have been renamed since: a hold on either name is meant for it.
+        let new_name = match &command.look {
+            Observation::Seen(seen) => Some(&seen.name),
+            Observation::Gone { .. } | Observation::Unreadable { .. } => None,
+        };
+        for name in std::iter::once(&baseline.name).chain(new_name) {
+            for reason in self.held(&run.target, name, entry.clock) {
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
+            }
+        }
         reasons
     }
 }

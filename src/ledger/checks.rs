@@ -193,8 +193,10 @@ impl Ledger {
                 None => reasons.push(reason),
             }
         }
-        let (exhausted, backing_off) =
-            reasons.into_iter().partition(|reason| reason.code == ReasonCode::AttemptsExhausted);
+        // Under the first rules they stood in the order in which the accounts were looked at.
+        let (exhausted, backing_off) = reasons
+            .into_iter()
+            .partition(|reason| !self.rules(2) || reason.code == ReasonCode::AttemptsExhausted);
         let window_s = limits.attempts_window_ms / 1_000;
         let detail = format!("{most_used} of {} in {window_s} s are used", limits.attempts);
         [

@@ -42,7 +42,7 @@ impl Ledger {
         };
         let status = run.status.word();
         let (taken, kind) = match start {
-            None => (take(&mut run.facts(&interlock)), of_restart),
+            None => (take(&mut run.facts(&interlock, self.rules_level())), of_restart),
             Some(start) => {
                 let Some(start) = run.starts.iter_mut().find(|known| known.id == *start) else {
                     let detail = format!("run {id} has no start {start}");
@@ -160,6 +160,10 @@ impl Ledger {
                 if let Some(refund) = refund(&proof) {
                     self.give_back(run, refund);
                 }
+                // The proof is of the restart: a start may still be on its way.
+                if !run.starts.is_empty() {
+                    self.begin_quarantine(entry, run, interlock);
+                }
             }
             Status::Superseded { by } => {
                 run.record(entry, EventKind::Superseded, by.to_string());
@@ -232,7 +236,7 @@ fn refund(proof: &Proof) -> Option<Refund> {
 }
 
 fn verify_window_ms(check: crate::model::HealthCheck) -> u64 {
-    let probes = 3 * (check.interval_ms.saturating_add(check.timeout_ms));
+    let probes = check.interval_ms.saturating_add(check.timeout_ms).saturating_mul(3);
     check.start_period_ms.saturating_add(probes).clamp(30_000, 30 * 60_000)
 }
 

@@ -102,8 +102,16 @@ impl Index {
         self.by_start.get(start)
     }
 
-    pub(super) fn oldest_first(&self) -> impl Iterator<Item = &RunId> {
-        self.by_opening.values()
+    /// Every run, those first that have not changed for longest.
+    pub(super) fn longest_unchanged_first(&self) -> impl Iterator<Item = &RunId> {
+        self.by_change.values()
+    }
+
+    /// How many runs are open, quarantined or watched.
+    pub(super) fn not_ended_count(&self) -> usize {
+        let quarantined = self.quarantined.iter().map(|(_, run)| run);
+        let settled: BTreeSet<&RunId> = self.verifying.iter().chain(quarantined).collect();
+        self.open.len() + settled.len()
     }
 
     pub(super) fn changed_after(&self, index: LogIndex) -> impl Iterator<Item = &RunId> {

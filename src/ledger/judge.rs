@@ -105,8 +105,12 @@ fn later_start(sighting: &Sighting, before: &Incarnation, holes: Holes) -> Optio
 }
 
 fn evidence(run: &Run) -> Evidence {
-    if run.starts.iter().any(Start::may_have_acted) {
-        return Evidence::ByFollowUpStart;
+    let mut starts = run.starts.iter().filter(|start| start.may_have_acted()).peekable();
+    if starts.peek().is_some() {
+        let unknown = |start: &Start| {
+            start.exchange.is_none() && matches!(start.word, Some(JournalWord::Unreachable { .. }))
+        };
+        return if starts.all(unknown) { Evidence::JournalUnreachable } else { Evidence::ByFollowUpStart };
     }
     match (&run.exchange, &run.word) {
         (Some(Exchange::Written { reply: Reply::Complete { status: 204, .. }, .. }), _) => {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::ClusterTime;
+
 /// dockerd may need 14 s and the start after the grace; a shorter margin would give up on work that goes on.
 const MARGIN_LEAST_MS: u64 = 15_000;
 
@@ -119,6 +121,11 @@ pub struct InvalidLimits {
 }
 
 impl Limits {
+    /// When an order that is committed at `clock` must have a connection, to be sent at all.
+    pub(super) fn dispatched_by(&self, clock: ClusterTime) -> ClusterTime {
+        clock.after_ms(self.dispatch_by_ms).after_ms(self.connect_ms)
+    }
+
     /// Checks every rule. Nothing is clamped.
     ///
     /// # Errors

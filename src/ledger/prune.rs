@@ -46,17 +46,18 @@ impl Ledger {
         Outcome::Done
     }
 
-    /// The oldest runs that have ended and are too many or too old. A run is kept for as long as the answer to
-    /// its request must be remembered.
+    /// The runs that have ended and are too many or too old, the longest unchanged first. A run's age counts from
+    /// its newest event: no answer to a request is younger than that, and it is kept for as long as they must be.
     fn ended_beyond(&self, clock: ClusterTime, most: usize) -> Vec<RunId> {
         let limits = self.limits();
-        let surplus = self.runs_count().saturating_sub(limits.ended_runs as usize);
-        let ended =
-            self.runs_oldest_first().filter(|run| has_ended(run) || self.holes().open(Hole::PruneOpenRuns));
+        let surplus = self.ended_runs_count().saturating_sub(limits.ended_runs as usize);
+        let ended = self
+            .runs_longest_unchanged_first()
+            .filter(|run| has_ended(run) || self.holes().open(Hole::PruneOpenRuns));
         ended
             .enumerate()
             .take_while(|(at, run)| {
-                let age_ms = clock.since_ms(run.opened.clock);
+                let age_ms = clock.since_ms(run.changed_at());
                 let unwanted = *at < surplus || age_ms >= limits.ended_runs_ms;
                 unwanted && age_ms >= limits.request_memory_ms
             })

@@ -80,7 +80,7 @@ pub enum Evidence {
     StartedAtOnly,
     /// The journal could not be asked whether anything was sent: attribution unknown.
     JournalUnreachable,
-    /// It was seen after an approved start had been sent that may have done it: by that, not by the restart.
+    /// It was seen after an approved start that may have done it: by that, not by the restart.
     ByFollowUpStart,
 }
 
@@ -338,9 +338,14 @@ impl Run {
     /// True if nothing that was sent for it, or may have been, can still take effect.
     #[must_use]
     pub fn exchanges_have_ended(&self) -> bool {
-        let unsent = matches!(self.word, Some(JournalWord::NoIntent | JournalWord::NotSent));
-        (unsent || self.exchange.as_ref().is_some_and(Exchange::has_ended))
+        (self.is_attested_unsent() || self.exchange.as_ref().is_some_and(Exchange::has_ended))
             && self.starts.iter().all(Start::has_ended)
+    }
+
+    /// True if somebody who can know has said that its restart was not sent and never will be.
+    fn is_attested_unsent(&self) -> bool {
+        self.never_handed_on.is_some()
+            || matches!(self.word, Some(JournalWord::NoIntent | JournalWord::NotSent))
     }
 
     /// The start that is outstanding, if one is.
@@ -355,13 +360,16 @@ impl Run {
         self.starts.iter().find(|start| start.id == *id)
     }
 
-    /// What is on record of its restart, to be added to.
-    pub(super) fn facts<'a>(&'a mut self, interlock: &'a Interlock) -> OrderFacts<'a> {
+    /// What is on record of its restart, to be added to. Under the first rules (`level`) only the settlement
+    /// itself stood against bytes that are reported later.
+    pub(super) fn facts<'a>(&'a mut self, interlock: &'a Interlock, level: u32) -> OrderFacts<'a> {
+        let proven_unsent =
+            matches!(self.status, Status::NotApplied { .. }) || (level >= 2 && self.is_attested_unsent());
         OrderFacts {
             proposer: &interlock.proposer,
             dispatcher: &interlock.dispatcher,
             status: self.status.word(),
-            proven_unsent: matches!(self.status, Status::NotApplied { .. }),
+            proven_unsent,
             exchange: &mut self.exchange,
             word: &mut self.word,
             never_handed_on: &mut self.never_handed_on,
@@ -372,6 +380,11 @@ impl Run {
     #[must_use]
     pub fn times(&self, kind: EventKind) -> u64 {
         self.events.iter().filter(|event| event.kind == kind).map(|event| event.times).sum()
+    }
+
+    /// The cluster clock at its newest event.
+    pub(super) fn changed_at(&self) -> ClusterTime {
+        self.events.last().map_or(self.opened.clock, |event| event.at.clock)
     }
 
     /// The index of the newest event, which is when it last changed.

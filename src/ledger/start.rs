@@ -61,11 +61,10 @@ impl Start {
         !self.has_ended() && clock < self.deadline
     }
 
-    /// True if it may have been sent.
+    /// True unless it is known that it was not sent. Its effect may be seen before anybody speaks of it.
     #[must_use]
     pub fn may_have_left(&self) -> bool {
-        self.exchange.as_ref().is_some_and(Exchange::was_written)
-            || (self.exchange.is_none() && matches!(self.word, Some(JournalWord::Intent)))
+        self.exchange.as_ref().map_or(!self.has_ended(), Exchange::was_written)
     }
 
     /// True if it may have had an effect: it may have been sent, and the engine itself has not said that it did

@@ -1,5 +1,6 @@
 //! What consensus must hold to, shown on real databases.
 
+mod golden;
 mod node;
 mod snapshots;
 mod stores;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::operators::{down, hold, hold_id, journal_word, of_target, start_id};
 use super::*;
 
 /// One line of a log.
@@ -50,9 +51,20 @@ fn replayed(log: &[Line]) -> Ledger {
     ledger
 }
 
-/// Every kind of command, and every status that a run can have.
+/// Every kind of command, and every status that a run can have, under each level of rules in turn.
 fn history() -> World {
-    let mut world = World::roomy();
+    let mut world = World::under_the_first_rules(roomy_limits());
+    under_the_first_rules(&mut world);
+    world.apply(Command::RaiseRulesLevel { level: 2 });
+    operators_hold(&mut world);
+    operators_start(&mut world);
+    operators_resolve(&mut world);
+    callers_and_hosts(&mut world);
+    what_is_forgotten(&mut world);
+    world
+}
+
+fn under_the_first_rules(world: &mut World) {
     let check = HealthCheck { interval_ms: 1_000, timeout_ms: 500, start_period_ms: 0 };
     let ask = |world: &mut World, n: u8| {
         let digit = n.to_string();
@@ -66,9 +78,9 @@ fn history() -> World {
     };
 
     // Applied, in time, and recovered.
-    let request = ask(&mut world, 1).health_check(check);
+    let request = ask(world, 1).health_check(check);
     let run = world.open(request);
-    let request = ask(&mut world, 1).id("q1-again").digest("01");
+    let request = ask(world, 1).id("q1-again").digest("01");
     world.decide(request);
     world.exchanged(&run, replied(204, Wire::Unix, EngineProof::Proven));
     world.observe(&run, look(1, StartedAt::At(at(200))));
@@ -77,35 +89,35 @@ fn history() -> World {
     well.health = Health::Healthy;
     world.apply(Command::Verify(Box::new(Verify { run, sighting: Some(well) })));
     // Applied, quarantined.
-    let request = ask(&mut world, 2);
+    let request = ask(world, 2);
     let run = world.open(request);
     world.exchanged(&run, lost(true));
     world.observe(&run, look(2, StartedAt::At(at(100))));
     world.observe(&run, look(2, StartedAt::At(at(200))));
     // Not applied, by each proof.
     for (n, cause) in [(3, NotWrittenCause::Unreachable), (4, NotWrittenCause::TicketExpired)] {
-        let request = ask(&mut world, n);
+        let request = ask(world, n);
         let run = world.open(request);
         world.exchanged(&run, never_written(cause));
     }
-    let request = ask(&mut world, 5);
+    let request = ask(world, 5);
     let run = world.open(request);
     world.exchanged(&run, replied(404, Wire::Unix, EngineProof::Proven));
-    let request = ask(&mut world, 6);
+    let request = ask(world, 6);
     let run = world.open(request);
     world.journal_says(&run, position("a", 9), JournalWord::NoIntent);
-    let request = ask(&mut world, 7);
+    let request = ask(world, 7);
     let run = world.open(request);
     let refusal = NotWritten { cause: NotWrittenCause::AuthorityLost, detail: "test".to_owned() };
     let attestation = Attestation::NeverHandedOn { proposer: proposer(), refusal };
     world.apply(Command::Attest(Box::new(Attest { run, start: None, attestation })));
     // Superseded.
-    let request = ask(&mut world, 8);
+    let request = ask(world, 8);
     let run = world.open(request);
     world.exchanged(&run, lost(false));
     world.observe(&run, Observation::Gone { engine_id: engine("E1"), successor: Some(container("f")) });
     // Unresolved, and interlocked.
-    let request = ask(&mut world, 9);
+    let request = ask(world, 9);
     let run = world.open(request);
     world.journal_says(&run, position("b", 9), JournalWord::Intent);
     world.observe(&run, Observation::Unreadable { detail: "test".to_owned() });
@@ -124,7 +136,157 @@ fn history() -> World {
     })));
     world.clock_ms = 5_000;
     world.apply(Command::Tick);
-    world
+}
+
+/// A request for a container of its own, for each `n`.
+fn ask(world: &mut World, n: u8) -> Ask {
+    let mut ask = world.ask().id(&format!("r{n}")).target(&format!("local/shop/s{n}/1"));
+    ask.0.baseline.incarnation.container_id = container_of(n);
+    ask.0.baseline.name = format!("shop-s{n}-1");
+    ask
+}
+
+fn container_of(n: u8) -> ContainerId {
+    ContainerId::new(format!("d0{n:02x}").repeat(16)).unwrap()
+}
+
+fn open(world: &mut World, n: u8) -> RunId {
+    let ask = ask(world, n);
+    world.open(ask)
+}
+
+fn look(n: u8, seen: Sighting) -> Observation {
+    Observation::Seen(Sighting { container_id: container_of(n), name: format!("shop-s{n}-1"), ..seen })
+}
+
+/// Holds of every scope and owner; what they stop; how they end.
+fn operators_hold(world: &mut World) {
+    let local = || HostName::new("local").unwrap();
+    let run = open(world, 0x11);
+    world.place(hold(1, HoldScope::Everything));
+    world.place(PlaceHold { owner: HoldOwner::Auto, ..hold(2, HoldScope::Host(local())) });
+    world.place(PlaceHold {
+        duration_ms: Some(1_000),
+        ..hold(3, HoldScope::Project { host: local(), project: "shop".to_owned() })
+    });
+    world.place(hold(4, of_target("local/shop-s1-1")));
+    world.place(hold(4, of_target("local/other")));
+    world.never_handed_on(&run, NotWrittenCause::Held);
+    let ask = ask(world, 0x12).caller("ann");
+    world.decide(ask);
+    world.lift(LiftHold::Scope(HoldScope::Everything));
+    world.lift(LiftHold::Id(hold_id(2)));
+    world.clock_ms += 1_000;
+}
+
+/// Starts, with every kind of evidence.
+fn operators_start(world: &mut World) {
+    for n in 0x21..0x28 {
+        let run = open(world, n);
+        world.exchanged(&run, replied(500, Wire::Unix, EngineProof::Proven));
+        world.observe(&run, look(n, down()));
+        let start = u64::from(n);
+        let mut approval = world.approval(&run, start);
+        approval.look = look(n, sighting(StartedAt::At(at(100))));
+        world.approve(approval.clone());
+        approval.look = look(n, down());
+        world.approve(approval.clone());
+        world.approve(OpenStart { start: start_id(start + 0x100), ..approval });
+        let refusal = NotWritten { cause: NotWrittenCause::IncarnationChanged, detail: "test".to_owned() };
+        let never_handed_on = Attestation::NeverHandedOn { proposer: proposer(), refusal };
+        let unreachable = JournalWord::Unreachable { detail: "test".to_owned() };
+        match n {
+            0x21 => drop(world.start_exchanged(&run, start, replied(204, Wire::Unix, EngineProof::Proven))),
+            0x22 => drop(world.start_exchanged(&run, start, lost(true))),
+            0x23 => drop(world.start_exchanged(&run, start, never_written(NotWrittenCause::TicketExpired))),
+            0x24 => drop(world.start_attested(&run, start, journal_word(JournalWord::Intent))),
+            0x25 => drop(world.start_attested(&run, start, journal_word(unreachable))),
+            0x26 => drop(world.start_attested(&run, start, never_handed_on.clone())),
+            _ => {}
+        }
+        // In any case but one it contradicts what was said, or comes too late.
+        world.start_attested(&run, start, never_handed_on);
+        if n != 0x27 {
+            world.observe(&run, look(n, sighting(StartedAt::At(at(200)))));
+        }
+    }
+}
+
+/// Resolutions, with and without the dispatcher's word; what comes later. Requests for the unhealthy alone.
+fn operators_resolve(world: &mut World) {
+    let resolve = |run: &RunId, assertion| Resolve {
+        run: run.clone(),
+        by: "ann".to_owned(),
+        reason: "test".to_owned(),
+        assertion,
+        accept_late_post: assertion.is_some(),
+    };
+    for (n, assertion) in
+        [(0x31, None), (0x32, Some(Assertion::Applied)), (0x33, Some(Assertion::NotApplied))]
+    {
+        let run = open(world, n);
+        let command = resolve(&run, assertion);
+        world.apply(Command::Resolve(Box::new(command.clone())));
+        world.exchanged(&run, lost(false));
+        world.apply(Command::Resolve(Box::new(command)));
+        if n == 0x33 {
+            world.exchanged(&run, replied(204, Wire::Unix, EngineProof::Proven));
+        }
+    }
+    for health in [Health::Healthy, Health::Unhealthy] {
+        let mut ask = ask(world, 0x35).id(&format!("{health:?}"));
+        ask.0.diagnosis = Diagnosis::Unhealthy;
+        ask.0.baseline.health = health;
+        world.decide(ask);
+    }
+    let until = world.ledger.quarantined_runs().last().and_then(|run| run.quarantine).unwrap().until;
+    world.clock_ms = until.0;
+    let over: Vec<RunId> = world.ledger.quarantined_runs().take(2).map(|run| run.id.clone()).collect();
+    for run in over {
+        world.apply(Command::EndQuarantine { run });
+    }
+    // The engine answered 404: who is there instead is set beside it.
+    let run = open(world, 0x34);
+    world.exchanged(&run, replied(404, Wire::Unix, EngineProof::Proven));
+    world.observe(&run, Observation::Gone { engine_id: engine("E1"), successor: Some(container("e")) });
+}
+
+/// Shares of callers by name; a host that comes and goes.
+fn callers_and_hosts(world: &mut World) {
+    world.change_limits(LimitsChange {
+        refusals_per_caller: Some(2),
+        attaches_per_caller: Some(1),
+        ..LimitsChange::default()
+    });
+    let run = open(world, 0x41);
+    for id in ["bob-1", "bob-2"] {
+        let attaching = ask(world, 0x41).id(id).caller("bob");
+        world.apply(Command::OpenInterlock(Box::new(attaching.0)));
+        let refused = ask(world, 0x42).id(&format!("{id}-refused")).caller("ann").state(ContainerState::Dead);
+        world.apply(Command::OpenInterlock(Box::new(refused.0)));
+    }
+    world.exchanged(&run, replied(502, Wire::Tcp, EngineProof::Unproven));
+    world.bind("edge", "E2", "b");
+    world.bind("local", "E1", "b");
+    world.bind("local", "E1", "a");
+    for host in ["edge", "local"] {
+        world.apply(Command::RemoveHost { host: HostName::new(host).unwrap() });
+    }
+}
+
+/// Retention, by count; every limit.
+fn what_is_forgotten(world: &mut World) {
+    let limits = Limits {
+        request_memory_ms: 1_000,
+        refusals_per_caller: 3,
+        attaches_per_caller: 4,
+        ended_runs: 20,
+        ended_runs_ms: 90_000_000,
+        ..roomy_limits()
+    };
+    world.apply(Command::SetLimits(limits));
+    world.clock_ms += 1_000;
+    world.apply(Command::Prune);
 }
 
 #[test]

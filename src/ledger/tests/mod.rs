@@ -1,9 +1,21 @@
 //! State, command, expected decision. No mock, no sleep.
 
 mod admission;
+mod checks;
 mod evidence;
 mod golden;
+mod histories;
+mod holds;
+mod hosts;
+mod interleavings;
+mod operators;
 mod properties;
+mod prune;
+mod reach;
+mod requests;
+mod resolve;
+mod rules;
+mod starts;
 mod stored;
 
 use super::*;
@@ -55,6 +67,8 @@ struct World {
     runs: u64,
     /// Every entry that was applied.
     log: Vec<(EntryPosition, Stamped)>,
+    /// What the last of them changed.
+    changes: Vec<Change>,
 }
 
 /// An `OpenInterlock` in the making.
@@ -67,42 +81,60 @@ impl World {
     }
 
     fn with(limits: Limits) -> Self {
-        let ledger = Ledger::new(cluster(), holes());
-        let mut world = Self { ledger, term: Term(1), index: 0, clock_ms: 0, runs: 0, log: Vec::new() };
+        let mut world = Self::under_the_first_rules(limits);
+        assert_eq!(world.apply(Command::RaiseRulesLevel { level: RULES_LEVEL }), Outcome::Done);
+        world
+    }
+
+    /// As it is before the rules are raised.
+    fn under_the_first_rules(limits: Limits) -> Self {
+        let mut world = Self {
+            ledger: Ledger::new(cluster(), holes()),
+            term: Term(1),
+            index: 0,
+            clock_ms: 0,
+            runs: 0,
+            log: Vec::new(),
+            changes: Vec::new(),
+        };
         assert_eq!(world.apply(Command::SetLimits(limits)), Outcome::Done);
-        let bound = world.apply(Command::BindHost(BindHost {
-            host: HostName::new("local").unwrap(),
-            engine_id: engine("E1"),
-            dispatcher: DispatcherRef { guard: Guard::Agent, journal: position("a", 5) },
-        }));
-        assert_eq!(bound, Outcome::Done);
+        assert_eq!(world.bind("local", "E1", "a"), Outcome::Done);
         world
     }
 
     /// Limits under which no test meets a pause or a window that it did not ask for.
     fn roomy() -> Self {
-        Self::with(Limits {
-            attempts: 1000,
-            backoff_first_ms: 0,
-            in_flight_cluster: 1000,
-            in_flight_host: 1000,
-            unresolved_host: 1000,
-            ..Limits::default()
-        })
+        Self::with(roomy_limits())
+    }
+
+    fn bind(&mut self, host: &str, engine_id: &str, journal: &str) -> Outcome {
+        self.apply(Command::BindHost(BindHost {
+            host: HostName::new(host).unwrap(),
+            engine_id: engine(engine_id),
+            dispatcher: DispatcherRef { guard: Guard::Agent, journal: position(journal, 5) },
+        }))
     }
 
     fn apply(&mut self, command: Command) -> Outcome {
         self.index += 1;
         let stamped = Stamped {
-            level: RULES_LEVEL,
+            // As a proposer stamps it.
+            level: command.level().max(self.ledger.rules_level()),
             clock: ClusterTime(self.clock_ms),
-            wall: WallTime(1_700_000_000_000 + self.index),
+            wall: self.wall(),
             node: NodeId(1),
             command,
         };
         let entry = EntryPosition { term: self.term, index: LogIndex(self.index) };
         self.log.push((entry, stamped.clone()));
-        self.ledger.apply(entry, stamped).unwrap().outcome
+        let applied = self.ledger.apply(entry, stamped).unwrap();
+        self.changes = applied.changes;
+        applied.outcome
+    }
+
+    /// The wall clock of the newest entry.
+    fn wall(&self) -> WallTime {
+        WallTime(1_700_000_000_000 + self.index)
     }
 
     /// A request for `local/web`, container `1…`, running since 100 s.
@@ -187,6 +219,12 @@ impl World {
         self.apply(Command::Attest(Box::new(Attest { run: run.clone(), start: None, attestation })))
     }
 
+    fn never_handed_on(&mut self, run: &RunId, cause: NotWrittenCause) -> Outcome {
+        let refusal = NotWritten { cause, detail: "test".to_owned() };
+        let attestation = Attestation::NeverHandedOn { proposer: proposer(), refusal };
+        self.apply(Command::Attest(Box::new(Attest { run: run.clone(), start: None, attestation })))
+    }
+
     fn observe(&mut self, run: &RunId, observation: Observation) -> Outcome {
         self.apply(Command::Observe(Box::new(Observe { run: run.clone(), observation })))
     }
@@ -195,6 +233,11 @@ impl World {
 impl Ask {
     fn id(mut self, id: &str) -> Self {
         self.0.request.id = Some(RequestId::new(id).unwrap());
+        self
+    }
+
+    fn caller(mut self, caller: &str) -> Self {
+        self.0.request.caller = caller.to_owned();
         self
     }
 
@@ -221,6 +264,17 @@ impl Ask {
     fn health_check(mut self, check: HealthCheck) -> Self {
         self.0.baseline.health_check = Some(check);
         self
+    }
+}
+
+fn roomy_limits() -> Limits {
+    Limits {
+        attempts: 1000,
+        backoff_first_ms: 0,
+        in_flight_cluster: 1000,
+        in_flight_host: 1000,
+        unresolved_host: 1000,
+        ..Limits::default()
     }
 }
 
