@@ -318,9 +318,13 @@ fn wall_time(time: WallTime) -> Timestamp {
     Timestamp { seconds, nanos: millis_as_nanos(time.0) }
 }
 
+/// Protobuf's durations end at about 10,000 years; what is longer has no JSON form, and is told as that.
 fn duration_ms(ms: u64) -> Duration {
-    let seconds = i64::try_from(ms / 1_000).unwrap_or(i64::MAX);
-    Duration { seconds, nanos: millis_as_nanos(ms) }
+    const LONGEST_S: i64 = 315_576_000_000;
+    match i64::try_from(ms / 1_000) {
+        Ok(seconds @ 0..LONGEST_S) => Duration { seconds, nanos: millis_as_nanos(ms) },
+        _ => Duration { seconds: LONGEST_S, nanos: 0 },
+    }
 }
 
 /// The part below a second.

@@ -15,23 +15,41 @@ const DOMAIN: &str = "relatch";
 /// When another try makes sense: an election and a replay take about so long.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
+/// A status travels in the head of an answer, of which clients take 16 KiB by themselves: no text in it is longer
+/// than so many bytes, each of which may take three there.
+const MESSAGE_BYTES: usize = 1_500;
+const DETAIL_BYTES: usize = 500;
+
 /// One field that breaks a rule.
 pub(super) fn violation(field: &str, rule: impl Into<String>) -> FieldViolation {
-    FieldViolation::new(field, rule)
+    FieldViolation::new(field, bounded(rule.into(), DETAIL_BYTES))
+}
+
+fn error(code: Code, message: String, details: ErrorDetails) -> Status {
+    Status::with_error_details(code, bounded(message, MESSAGE_BYTES), details)
+}
+
+/// The beginning of a text that is too long.
+fn bounded(mut text: String, bytes: usize) -> String {
+    if text.len() > bytes {
+        text.truncate(text.floor_char_boundary(bytes));
+        text.push('…');
+    }
+    text
 }
 
 /// `INVALID_ARGUMENT`, naming each field and its rule.
 pub(super) fn invalid(violations: Vec<FieldViolation>) -> Status {
     let lines: Vec<String> = violations.iter().map(|v| format!("{}: {}", v.field, v.description)).collect();
     let details = ErrorDetails::with_bad_request(violations);
-    Status::with_error_details(Code::InvalidArgument, lines.join("; "), details)
+    error(Code::InvalidArgument, lines.join("; "), details)
 }
 
 /// `NOT_FOUND` for a run.
 pub(super) fn no_such_run(id: &RunId) -> Status {
     let advice = "there is no run of this id; `relatch runs list` shows the runs that there are";
     let details = ErrorDetails::with_resource_info("relatch.v1.Run", id.as_str(), "", advice);
-    Status::with_error_details(Code::NotFound, format!("run {id}: {advice}"), details)
+    error(Code::NotFound, format!("run {id}: {advice}"), details)
 }
 
 /// `INVALID_ARGUMENT` for the beginning of an id that is the beginning of several.
@@ -44,14 +62,14 @@ pub(super) fn ambiguous_run(beginning: &str) -> Status {
 pub(super) fn no_run_begins(beginning: &str) -> Status {
     let advice = "no run's id begins so; `relatch runs list` shows the runs that there are";
     let details = ErrorDetails::with_resource_info("relatch.v1.Run", beginning, "", advice);
-    Status::with_error_details(Code::NotFound, format!("run {beginning}: {advice}"), details)
+    error(Code::NotFound, format!("run {beginning}: {advice}"), details)
 }
 
 /// `NOT_FOUND` for holds.
 pub(super) fn no_such_hold(what: &str) -> Status {
     let advice = "no hold of this id or of exactly this scope stands; `relatch holds` shows those that do";
     let details = ErrorDetails::with_resource_info("relatch.v1.Hold", what, "", advice);
-    Status::with_error_details(Code::NotFound, format!("{what}: {advice}"), details)
+    error(Code::NotFound, format!("{what}: {advice}"), details)
 }
 
 /// `UNAVAILABLE` at the end of a stream that this node cannot go on with.
@@ -60,46 +78,71 @@ pub(super) fn shutting_down() -> Status {
 }
 
 /// Why a request was not decided, or a read not made.
-pub(super) fn of(error: RequestError) -> Status {
-    let message = error.to_string();
-    match error {
+pub(super) fn of(why: RequestError) -> Status {
+    let message = why.to_string();
+    match why {
         RequestError::Invalid { field, rule } => invalid(vec![violation(&field, rule)]),
         RequestError::RequestIdReused { run } => {
             let rule = "it was used for another request; use a new id";
             let mut details = ErrorDetails::with_bad_request_violation("request_id", rule);
             details.set_error_info("REQUEST_ID_REUSED", DOMAIN, HashMap::from([("run".into(), run.into())]));
-            Status::with_error_details(Code::InvalidArgument, message, details)
+            error(Code::InvalidArgument, message, details)
         }
         RequestError::NoSuchRun { run } => {
             let details =
                 ErrorDetails::with_resource_info("relatch.v1.Run", run.as_str(), "", message.clone());
-            Status::with_error_details(Code::NotFound, message, details)
+            error(Code::NotFound, message, details)
         }
         RequestError::Precondition { kind, subject, detail } => {
+            let detail = bounded(detail, DETAIL_BYTES);
             let details = ErrorDetails::with_precondition_failure_violation(kind, subject, detail);
-            Status::with_error_details(Code::FailedPrecondition, message, details)
+            error(Code::FailedPrecondition, message, details)
         }
         RequestError::Exhausted { caller, frees_in_ms, .. } => {
-            let mut details = ErrorDetails::with_quota_failure_violation(caller, message.clone());
+            let mut details =
+                ErrorDetails::with_quota_failure_violation(caller, bounded(message.clone(), DETAIL_BYTES));
             details.set_retry_info(Some(Duration::from_millis(frees_in_ms)));
-            Status::with_error_details(Code::ResourceExhausted, message, details)
+            error(Code::ResourceExhausted, message, details)
         }
         RequestError::Unavailable { .. } => unavailable(message),
         RequestError::Unknown { .. } => {
             let mut details = ErrorDetails::with_retry_info(Some(RETRY_AFTER));
             details.set_error_info("DECISION_UNKNOWN", DOMAIN, HashMap::new());
-            Status::with_error_details(Code::DeadlineExceeded, message, details)
+            error(Code::DeadlineExceeded, message, details)
         }
     }
 }
 
 fn unavailable(message: String) -> Status {
-    Status::with_error_details(Code::Unavailable, message, ErrorDetails::with_retry_info(Some(RETRY_AFTER)))
+    error(Code::Unavailable, message, ErrorDetails::with_retry_info(Some(RETRY_AFTER)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_status_is_never_longer_than_clients_take() {
+        // What is not ASCII takes three bytes for one in the message, and details four for three.
+        let long = || "ä".repeat(60_000);
+        let fields = ["target", "reason", "request_id", "grace", "expect.container_id", "expect.started_at"];
+        for status in [
+            invalid(fields.map(|field| violation(field, long())).to_vec()),
+            of(RequestError::Unavailable { detail: long() }),
+            of(RequestError::Precondition { kind: "RULE", subject: "ledger".into(), detail: long() }),
+            of(RequestError::Exhausted {
+                caller: "anonymous".into(),
+                what: "refusals",
+                most: 3,
+                frees_in_ms: u64::MAX,
+                detail: long(),
+            }),
+        ] {
+            let head = 3 * status.message().len() + status.details().len() * 4 / 3;
+            assert!(head < 12 << 10, "{head} bytes: {:?}", status.code());
+            assert!(status.message().ends_with('…'));
+        }
+    }
 
     #[test]
     fn each_error_has_its_code_and_its_details() {

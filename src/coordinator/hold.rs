@@ -1,4 +1,4 @@
-//! Placing holds: under the one spelling that the ledger knows a container by.
+//! Placing and lifting holds: under the one spelling that the ledger knows a container by.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::request::{HoldRequest, Placed, RequestError};
 use super::resolve::{Resolved, resolve};
 use super::shared::Shared;
 use crate::docker::ListFilter;
-use crate::ledger::{Command, HoldOwner, HoldScope, Outcome, PlaceHold, Run};
+use crate::ledger::{Command, Hold, HoldOwner, HoldScope, LiftHold, Outcome, PlaceHold, Run};
 use crate::model::{HoldId, Target, Term};
 
 /// Places a hold for an operator.
@@ -47,9 +47,39 @@ pub(super) async fn place_hold(
     Ok(Placed { hold, repeated, open_runs })
 }
 
+/// Lifts holds; gives those that it lifted. A hold of a target stands under its canonical spelling, or as it was
+/// spelled, if no container answered to that when it was placed: both are meant.
+pub(super) async fn lift_holds(
+    shared: &Arc<Shared>,
+    term: Term,
+    which: LiftHold,
+    by: &str,
+) -> Result<Vec<Hold>, RequestError> {
+    let meant = match which {
+        LiftHold::Scope(HoldScope::Target(spelling)) => {
+            let canonical = canonical(shared, spelling.clone()).await?;
+            let spelled = Some(spelling.first_replica()).filter(|spelled| *spelled != canonical);
+            let targets = std::iter::once(canonical).chain(spelled);
+            targets.map(|target| LiftHold::Scope(HoldScope::Target(target))).collect()
+        }
+        other => vec![other],
+    };
+    let mut all = Vec::new();
+    for which in meant {
+        match shared.ask(term, Command::LiftHold(which)).await? {
+            Outcome::Lifted(lifted) => all.extend(lifted),
+            other => return Err(unexpected(other)),
+        }
+    }
+    for hold in &all {
+        tracing::info!(hold = %hold.id, scope = %hold.scope, %by, "a hold was lifted");
+    }
+    Ok(all)
+}
+
 /// The target as the ledger knows it. What no container answers to now, or cannot be found out, stays as it was
 /// spelled: a hold must be possible while a container is away.
-pub(super) async fn canonical(shared: &Shared, spelling: Target) -> Result<Target, RequestError> {
+async fn canonical(shared: &Shared, spelling: Target) -> Result<Target, RequestError> {
     let Some(host) = shared.host(spelling.host()) else {
         return Err(unknown_host(shared, "scope.target", spelling.host().as_str()));
     };
@@ -62,7 +92,7 @@ pub(super) async fn canonical(shared: &Shared, spelling: Target) -> Result<Targe
         Resolved::Several(found) => Err(RequestError::Invalid {
             field: "scope.target".to_owned(),
             rule: format!(
-                "it may be any of {}: name one",
+                "name one of those that it may be: {}",
                 found.iter().map(|(_, target)| target.to_string()).collect::<Vec<_>>().join(", ")
             ),
         }),

@@ -33,9 +33,7 @@ use tokio::task::JoinHandle;
 
 use crate::consensus::Consensus;
 use crate::env::{Clock, Randomness};
-use crate::ledger::{
-    Command, Hold, HoldScope, Ledger, LiftHold, LimitsChange, Outcome, Proposer, Run, StartDecision,
-};
+use crate::ledger::{Command, Hold, Ledger, LiftHold, LimitsChange, Outcome, Proposer, Run, StartDecision};
 use crate::model::{ClusterTime, ContainerId, Holes, HostName, LogIndex, Term};
 
 pub use request::{
@@ -187,24 +185,8 @@ impl Coordinator {
     ///
     /// [`RequestError`]
     pub async fn lift_hold(&self, which: LiftHold, by: String) -> Result<Vec<Hold>, RequestError> {
-        self.in_a_task(move |shared, term| async move {
-            let which = match which {
-                LiftHold::Scope(HoldScope::Target(spelling)) => {
-                    LiftHold::Scope(HoldScope::Target(hold::canonical(&shared, spelling).await?))
-                }
-                other => other,
-            };
-            match shared.ask(term, Command::LiftHold(which)).await? {
-                Outcome::Lifted(lifted) => {
-                    for hold in &lifted {
-                        tracing::info!(hold = %hold.id, scope = %hold.scope, %by, "a hold was lifted");
-                    }
-                    Ok(lifted)
-                }
-                other => Err(ask::unexpected(other)),
-            }
-        })
-        .await
+        self.in_a_task(move |shared, term| async move { hold::lift_holds(&shared, term, which, &by).await })
+            .await
     }
 
     /// Changes limits.

@@ -7,7 +7,7 @@ use crate::model::ClusterTime;
 /// dockerd may need 14 s and the start after the grace; a shorter margin would give up on work that goes on.
 const MARGIN_LEAST_MS: u64 = 15_000;
 
-/// The longest margin, and the longest grace: a day.
+/// The longest of each time that a deadline is made of: a day.
 const LONGEST_MS: u64 = 86_400_000;
 
 macro_rules! limits {
@@ -149,11 +149,24 @@ impl Limits {
         if u64::from(self.grace_max_s) * 1000 > LONGEST_MS {
             return invalid("grace_max_s", self.grace_max_s.into(), "it is at most 86400, which is a day");
         }
+        // Deadlines are sums of these, and one that never comes would end no wait.
+        let short = [
+            ("connect_ms", self.connect_ms),
+            ("dispatch_by_ms", self.dispatch_by_ms),
+            ("inspect_ms", self.inspect_ms),
+            ("replay_ms", self.replay_ms),
+        ];
+        if let Some((field, value)) = short.into_iter().find(|(_, value)| *value > LONGEST_MS) {
+            return invalid(field, value, "it is at most 86400000, which is a day");
+        }
         if self.grace_default_s > self.grace_max_s {
             return invalid("grace_default_s", self.grace_default_s.into(), "it is at most grace_max_s");
         }
-        if self.observe_longest_ms > 60_000 {
-            return invalid("observe_longest_ms", self.observe_longest_ms, "it is at most 60000");
+        // An open run is never left unlooked at for longer.
+        let pauses =
+            [("observe_first_ms", self.observe_first_ms), ("observe_longest_ms", self.observe_longest_ms)];
+        if let Some((field, value)) = pauses.into_iter().find(|(_, value)| *value > 60_000) {
+            return invalid(field, value, "it is at most 60000");
         }
         let positive = [
             ("connect_ms", self.connect_ms),
@@ -201,6 +214,25 @@ mod tests {
         assert_eq!(margin.check().unwrap_err().field, "margin_ms");
         let grace = Limits { grace_max_s: u32::MAX, ..Limits::default() };
         assert_eq!(grace.check().unwrap_err().field, "grace_max_s");
+    }
+
+    #[test]
+    fn a_wait_without_end_is_refused_by_name() {
+        type Set = fn(&mut Limits, u64);
+        let waits: [(&str, Set); 4] = [
+            ("connect_ms", |limits, ms| limits.connect_ms = ms),
+            ("dispatch_by_ms", |limits, ms| limits.dispatch_by_ms = ms),
+            ("inspect_ms", |limits, ms| limits.inspect_ms = ms),
+            ("replay_ms", |limits, ms| limits.replay_ms = ms),
+        ];
+        for (field, set) in waits {
+            let with = |ms| {
+                let mut limits = Limits::default();
+                set(&mut limits, ms);
+                limits.check().map_err(|error| error.field)
+            };
+            assert_eq!((with(86_400_000), with(86_400_001)), (Ok(()), Err(field.to_owned())));
+        }
     }
 
     #[test]

@@ -54,8 +54,8 @@ macro_rules! reason_codes {
                 match self { $(Self::$name => $ends,)* }
             }
 
-            #[cfg(test)]
-            pub(crate) const ALL: &'static [Self] = &[$(Self::$name,)*];
+            /// Every kind.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
         }
     };
 }

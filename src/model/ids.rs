@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A text that is not an identity of the kind named.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{kind} {value:?} is not valid: {rule}")]
+#[error("{kind} {} is not valid: {rule}", excerpt(value))]
 pub struct InvalidId {
     /// What the text was to be, as in `container id`.
     pub kind: &'static str,
@@ -15,6 +15,18 @@ pub struct InvalidId {
     /// The rule that it breaks.
     pub rule: &'static str,
 }
+
+/// As much of a wrong text as an error shows: whoever reads the rule knows what they sent.
+#[must_use]
+pub fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS) {
+        None => format!("{text:?}"),
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+    }
+}
+
+/// How many characters of a wrong text an error shows.
+const SHOWN_CHARS: usize = 100;
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:literal, $valid:expr) => {
@@ -144,6 +156,13 @@ mod tests {
             error.to_string(),
             "container id \"abc123\" is not valid: it is the full id of 64 lower-case hex digits"
         );
+    }
+
+    #[test]
+    fn an_error_shows_the_beginning_of_a_long_text_and_the_whole_rule() {
+        let error = HostName::new("ä".repeat(60_000)).unwrap_err().to_string();
+        assert!(error.len() < 500, "{} bytes", error.len());
+        assert!(error.contains("ä\"… is not valid: it is 1 to 63"), "{error}");
     }
 
     #[test]

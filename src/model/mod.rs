@@ -20,7 +20,7 @@ pub use grace::{Grace, GraceSource};
 pub use hole::{Hole, Holes, UnknownHole};
 pub use ids::{
     ClusterId, ContainerId, EngineId, HoldId, HostName, InvalidId, JournalId, NodeId, ProcessNonce,
-    RequestId, RunId,
+    RequestId, RunId, excerpt,
 };
 pub use incarnation::{EngineInstant, Incarnation, InvalidInstant, StartedAt};
 pub use journal::{JournalPosition, JournalWord};

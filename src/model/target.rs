@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::{ContainerId, HostName, InvalidId};
+use super::ids::{ContainerId, HostName, InvalidId, excerpt};
 
 /// `host/project/service/N` for a Compose container, else `host/container-name`.
 ///
@@ -21,10 +21,10 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTarget {
     /// There is no slash, or nothing on one side of it.
-    #[error("target {0:?} is not valid: write it as host/container-name or host/project/service")]
+    #[error("target {} is not valid: write it as host/container-name or host/project/service", excerpt(.0))]
     Shape(String),
     /// The part before the first slash is no host name.
-    #[error("target {target:?}: {source}")]
+    #[error("target {}: {source}", excerpt(target))]
     Host {
         /// The whole text.
         target: String,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -93,7 +93,9 @@ pub struct Node {
 #[derive(Debug)]
 pub struct Answer {
     pub exit: i32,
+    /// What stood on stdout, if that was one JSON document.
     pub json: Value,
+    pub stdout: String,
     pub stderr: String,
 }
 
@@ -239,19 +241,7 @@ impl Node {
 
     /// Any client command.
     pub fn cli(&self, args: &[&str]) -> Answer {
-        let output = relatch()
-            .args(["-o", "json", "--addr", &self.addr])
-            .args(args)
-            .stdin(Stdio::null())
-            .output()
-            .expect("running relatch");
-        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        Answer {
-            exit: output.status.code().unwrap_or(-1),
-            json: serde_json::from_str(&stdout).unwrap_or(Value::Null),
-            stderr,
-        }
+        answered(relatch().args(["-o", "json", "--addr", &self.addr]).args(args))
     }
 
     pub fn run(&self, id: &str) -> Value {
@@ -299,6 +289,21 @@ impl Drop for Node {
         if std::thread::panicking() {
             eprintln!("the node's log ends with:\n{}", tail(&self.log));
         }
+    }
+}
+
+/// What a command answers.
+pub fn answered(command: &mut Command) -> Answer {
+    Answer::of(&command.stdin(Stdio::null()).output().expect("running relatch"))
+}
+
+impl Answer {
+    /// What a command that has ended answered.
+    pub fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        let json = serde_json::from_str(&stdout).unwrap_or(Value::Null);
+        Self { exit: output.status.code().unwrap_or(-1), json, stdout, stderr }
     }
 }
 

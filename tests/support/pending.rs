@@ -2,8 +2,6 @@
 
 use std::process::{Child, Stdio};
 
-use serde_json::Value;
-
 use super::node::{Answer, Node, relatch, wait_for};
 
 /// A client command that runs. It goes when this is dropped.
@@ -36,11 +34,7 @@ impl Pending {
             child.try_wait().expect("waiting for relatch").ok_or_else(|| "it still runs".to_owned())
         });
         let output = child.wait_with_output().expect("reading its answer");
-        Answer {
-            exit: output.status.code().unwrap_or(-1),
-            json: serde_json::from_slice(&output.stdout).unwrap_or(Value::Null),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        Answer::of(&output)
     }
 }
 

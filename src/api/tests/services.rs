@@ -67,6 +67,27 @@ async fn a_run_is_found_by_its_id_or_said_to_be_missing() {
     assert_eq!(malformed.get_details_bad_request().unwrap().field_violations[0].field, "run_id");
 }
 
+/// The ids of a book begin alike.
+#[tokio::test]
+async fn the_beginning_of_several_ids_is_refused_and_more_of_one_is_asked_for() {
+    let served = Served::start().await;
+    let mut client = RecoveryClient::new(served.channel.clone());
+    let (one, other) = (served.book.open(1).id.to_string(), served.book.open(2).id.to_string());
+    assert_eq!(one[..31], other[..31]);
+    for length in [8, 31] {
+        let asked = v1::GetRunRequest { run_id: one[..length].into() };
+        let status = client.get_run(asked).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument);
+        let violation = &status.get_details_bad_request().unwrap().field_violations[0];
+        assert_eq!(violation.field, "run_id");
+        assert!(
+            violation.description.contains("several runs") && violation.description.contains("more of it")
+        );
+    }
+    let found = client.get_run(v1::GetRunRequest { run_id: one.clone() }).await.unwrap();
+    assert_eq!(found.into_inner().run.unwrap().run_id, one);
+}
+
 #[tokio::test]
 async fn runs_are_listed_newest_first_page_by_page() {
     let served = Served::start().await;

@@ -3,10 +3,11 @@
 use prost_types::Duration;
 use tonic::Status;
 
-use super::{Check, operator, optional, reason};
+use super::record::{operator, reason};
+use super::{Check, optional};
 use crate::coordinator::HoldRequest;
 use crate::ledger::{HoldScope, LiftHold};
-use crate::model::{HoldId, HostName, Target};
+use crate::model::{HoldId, HostName, Target, excerpt};
 use crate::rpc::v1;
 
 /// What `PlaceHold` asks for.
@@ -63,7 +64,7 @@ fn scope(message: Option<&v1::HoldScope>) -> Result<HoldScope, String> {
 
 /// `host/project`: what a target of one service of that project begins with.
 fn project(text: &str) -> Result<HoldScope, String> {
-    let shape = || format!("project {text:?} is not valid: write it as host/project");
+    let shape = || format!("project {} is not valid: write it as host/project", excerpt(text));
     let (host, project) = text.split_once('/').ok_or_else(shape)?;
     let host = HostName::new(host).map_err(|error| error.to_string())?;
     if project.contains('/') {

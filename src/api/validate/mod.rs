@@ -3,7 +3,9 @@
 mod holds;
 mod limits;
 mod operator;
+mod record;
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use prost::Message;
@@ -15,18 +17,16 @@ use tonic_types::FieldViolation;
 use super::status::{invalid, violation};
 use crate::coordinator::RecoveryRequest;
 use crate::ledger::{ANONYMOUS, Diagnosis, Expectation};
-use crate::model::{ContainerId, EngineInstant, HostName, InvalidId, LogIndex, RequestId, Target};
+use crate::model::{ContainerId, EngineInstant, HostName, InvalidId, LogIndex, RequestId, Target, excerpt};
 use crate::rpc::v1;
 
 pub(super) use holds::{hold_request, lift_request, shown};
 pub(super) use limits::limits_change;
 pub(super) use operator::{approve_request, resolve_request};
+use record::reason;
 
-/// The longest reason, in characters.
-const REASON_CHARS: usize = 1_000;
-
-/// The longest name of an operator, in characters.
-const OPERATOR_CHARS: usize = 128;
+/// The seconds of a `google.protobuf.Timestamp`: the years 1 to 9999.
+const TIMESTAMP_S: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// The longest page of runs, and the usual one.
 const PAGE_LONGEST: u32 = 1_000;
@@ -113,19 +113,21 @@ fn beginning(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!(
-        "run id {text:?} is not valid: it is 32 lower-case hex digits, or the first 8 or more of them"
+        "run id {} is not valid: it is 32 lower-case hex digits, or the first 8 or more of them",
+        excerpt(text)
     ))
 }
 
 /// SHA-256, in hex, of the request and of who sent it. Fields that are left out do not enter, so a message
-/// that gains fields later keeps the digests of requests without them.
+/// that gains fields later keeps the digests of requests without them. Nor does the wish for a dry run: one of
+/// a request that was answered is told that answer.
 fn digest(message: &v1::RequestRecoveryRequest, caller: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(b"relatch.v1.RequestRecoveryRequest\0");
     // With its length in front, no caller's name can run on into the request.
     hash.update((caller.len() as u64).to_be_bytes());
     hash.update(caller.as_bytes());
-    hash.update(message.encode_to_vec());
+    hash.update(v1::RequestRecoveryRequest { dry_run: false, ..message.clone() }.encode_to_vec());
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -176,35 +178,6 @@ fn optional<T: FromStr<Err = InvalidId>>(text: &str) -> Result<Option<T>, Invali
     present(text).map(str::parse).transpose()
 }
 
-/// The name of an operator, for the record.
-fn operator(text: &str) -> Result<String, String> {
-    let chars = text.chars().count();
-    if text.trim().is_empty() {
-        return Err("it is required: name who decides this, for the record".into());
-    }
-    if chars > OPERATOR_CHARS {
-        return Err(format!("it has {chars} characters, and at most {OPERATOR_CHARS} are kept: shorten it"));
-    }
-    if text.chars().any(char::is_control) {
-        return Err("it is one line without control characters: take out line breaks and tabs".into());
-    }
-    Ok(text.to_owned())
-}
-
-fn reason(text: &str) -> Result<String, String> {
-    let chars = text.chars().count();
-    if text.trim().is_empty() {
-        return Err("it is required: say in a few words why".into());
-    }
-    if chars > REASON_CHARS {
-        return Err(format!("it has {chars} characters, and at most {REASON_CHARS} are kept: shorten it"));
-    }
-    if text.chars().any(char::is_control) {
-        return Err("it is one line without control characters: take out line breaks and tabs".into());
-    }
-    Ok(text.to_owned())
-}
-
 fn grace_s(duration: &Duration) -> Result<u32, String> {
     if duration.seconds < 0 || duration.nanos < 0 {
         return Err("it is 0 or more: a negative time would wait for ever".into());
@@ -227,6 +200,9 @@ fn instant(message: Option<&Timestamp>) -> Result<EngineInstant, String> {
         return Err("it is required: a container id alone does not name one life of the container".into());
     };
     let nanos = u32::try_from(*nanos).map_err(|_| "its nanos are 0 or more".to_owned())?;
+    if !TIMESTAMP_S.contains(seconds) {
+        return Err("it lies within the years 1 to 9999, as protobuf writes them".into());
+    }
     EngineInstant::new(*seconds, nanos).map_err(|error| error.to_string())
 }
 
@@ -323,6 +299,7 @@ mod tests {
             ("reason", |m| m.reason = "  ".into()),
             ("reason", |m| m.reason = "ä".repeat(1_001)),
             ("reason", |m| m.reason = "two\nlines".into()),
+            ("reason", |m| m.reason = "two\u{2028}lines".into()),
             ("request_id", |m| m.request_id = "with space".into()),
             ("request_id", |m| m.request_id = "x".repeat(129)),
             ("grace", |m| m.grace = Some(Duration { seconds: -1, nanos: 0 })),
@@ -333,6 +310,9 @@ mod tests {
             ("expect.started_at", |m| m.expect.as_mut().unwrap().started_at = None),
             ("expect.started_at", |m| {
                 m.expect.as_mut().unwrap().started_at = Some(Timestamp { seconds: 1, nanos: -1 });
+            }),
+            ("expect.started_at", |m| {
+                m.expect.as_mut().unwrap().started_at = Some(Timestamp { seconds: i64::MAX, nanos: 0 });
             }),
             ("expect.started_at", |m| {
                 m.expect.as_mut().unwrap().started_at = Some(Timestamp { seconds: 1, nanos: 1_000_000_000 });
@@ -364,6 +344,8 @@ mod tests {
         assert_eq!(first.len(), 64);
         assert_eq!(first, of(&good(), "anonymous"));
         assert_ne!(first, of(&good(), "someone"));
+        let dry_run = v1::RequestRecoveryRequest { dry_run: true, ..good() };
+        assert_eq!(first, of(&dry_run, "anonymous"), "a dry run asks about the same request");
         let changes: &[fn(&mut v1::RequestRecoveryRequest)] = &[
             |m| m.target = "local/web2".into(),
             |m| m.reason = "another".into(),

@@ -2,7 +2,8 @@
 
 use tonic::Status;
 
-use super::{Check, beginning, operator, optional, reason};
+use super::record::{operator, reason};
+use super::{Check, beginning, optional};
 use crate::coordinator::{ApproveRequest, ResolveRequest};
 use crate::ledger::Assertion;
 use crate::model::RunId;

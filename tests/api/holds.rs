@@ -1,0 +1,225 @@
+//! `Holds`: what they cover, how long they stand, and what they stand in the way of.
+
+use prost_types::Duration;
+use relatch::rpc::v1::hold_scope::Scope;
+use relatch::rpc::v1::{
+    Decision, Hold, HoldOwner, HoldScope, LiftHoldRequest, PlaceHoldRequest, RunStatus, Verdict,
+};
+use relatch::sim::{Action, Compose, ContainerSpec, Endpoint, ListenMode};
+use tonic::Status;
+
+use crate::world::{Clients, World, ask, codes, fields, hold, missing, precondition, wait};
+
+async fn lift(clients: &mut Clients, which: LiftHoldRequest) -> Result<Vec<Hold>, Status> {
+    clients.holds.lift_hold(which).await.map(|answer| answer.into_inner().lifted)
+}
+
+fn by_id(id: &str) -> LiftHoldRequest {
+    LiftHoldRequest { hold_id: id.to_owned(), scope: None, operator: "lee".to_owned() }
+}
+
+fn by_scope(scope: Scope) -> LiftHoldRequest {
+    let scope = Some(HoldScope { scope: Some(scope) });
+    LiftHoldRequest { hold_id: String::new(), scope, operator: "lee".to_owned() }
+}
+
+fn ids(holds: &[Hold]) -> Vec<&str> {
+    holds.iter().map(|hold| hold.hold_id.as_str()).collect()
+}
+
+fn shop() -> [ContainerSpec; 4] {
+    let one_off = |name: &str| ContainerSpec {
+        compose: Some(Compose { project: "shop".into(), service: name.into(), number: 1 }),
+        ..ContainerSpec::default()
+    };
+    [
+        ContainerSpec::compose("shop", "web", 1),
+        ContainerSpec::compose("shop", "web", 2),
+        one_off("db"),
+        ContainerSpec::named("api"),
+    ]
+}
+
+const TARGETS: [&str; 4] = ["local/shop/web/1", "local/shop/web/2", "local/shop/db/1", "local/api"];
+
+/// Those that are held, by a request that is not made: each is refused for its hold alone.
+async fn held(clients: &mut Clients) -> Vec<&'static str> {
+    let mut held = Vec::new();
+    for target in TARGETS {
+        let answer = clients.explained(target).await;
+        let blocks: Vec<_> = answer.checks.iter().filter(|check| check.verdict() == Verdict::Block).collect();
+        match blocks.as_slice() {
+            [] => {}
+            [check] => {
+                assert_eq!(
+                    (check.name.as_str(), codes(&check.reasons)),
+                    ("hold", vec!["held"]),
+                    "{answer:#?}"
+                );
+                held.push(target);
+            }
+            _ => panic!("{answer:#?}"),
+        }
+    }
+    held
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_scope_holds_what_it_covers_and_is_lifted_by_its_id_or_as_it_was_named() {
+    let (world, _node, mut clients) = World::up(shop()).await;
+    let short_id = format!("local/{}", &world.id("api")[..12]);
+    let target = |text: &str| Scope::Target(text.to_owned());
+    for (named, canonical, covered) in [
+        (Scope::Everything(true), Scope::Everything(true), TARGETS.as_slice()),
+        (Scope::Host("local".into()), Scope::Host("local".into()), TARGETS.as_slice()),
+        (Scope::Project("local/shop".into()), Scope::Project("local/shop".into()), &TARGETS[..3]),
+        (target("local/shop/web"), target("local/shop/web/1"), &TARGETS[..1]),
+        (target("local/shop-web-2"), target("local/shop/web/2"), &TARGETS[1..2]),
+        (target(&short_id), target("local/api"), &TARGETS[3..]),
+    ] {
+        let placed = clients.place(hold(named.clone())).await;
+        assert!(!placed.repeated_answer && placed.open_run_ids.is_empty(), "{placed:#?}");
+        let placed = placed.hold.unwrap();
+        assert_eq!(placed.scope, Some(HoldScope { scope: Some(canonical) }));
+        assert_eq!((placed.owner(), placed.operator.as_str()), (HoldOwner::Operator, "kim"));
+        assert_eq!((placed.reason.as_str(), placed.ends_in), ("an upgrade", None));
+        assert_eq!(clients.standing().await, std::slice::from_ref(&placed));
+        assert_eq!(held(&mut clients).await, covered, "{named:?}");
+        let refused = clients.decided(&ask(covered[0]), Decision::Refused).await;
+        assert_eq!(codes(&refused.reasons), ["held"]);
+        assert_eq!(lift(&mut clients, by_id(&placed.hold_id)).await.unwrap(), std::slice::from_ref(&placed));
+        assert_eq!(
+            missing(&lift(&mut clients, by_id(&placed.hold_id)).await.unwrap_err()).0,
+            "relatch.v1.Hold"
+        );
+        assert_eq!(held(&mut clients).await, [""; 0]);
+
+        // Every hold of exactly this scope, by the same words.
+        let two = [clients.place(hold(named.clone())).await, clients.place(hold(named.clone())).await];
+        let two = two.map(|placed| placed.hold.unwrap());
+        assert_eq!(ids(&lift(&mut clients, by_scope(named.clone())).await.unwrap()), ids(&two));
+        let status = lift(&mut clients, by_scope(named)).await.unwrap_err();
+        assert_eq!(missing(&status).0, "relatch.v1.Hold");
+        assert!(status.message().contains("relatch holds"), "{status:?}");
+    }
+    let wide = clients.place(hold(Scope::Everything(true))).await.hold.unwrap();
+    let status = lift(&mut clients, by_scope(Scope::Host("local".into()))).await.unwrap_err();
+    assert_eq!(missing(&status).1, "host local", "a wider one is another");
+    assert_eq!(clients.standing().await, [wide]);
+    assert_eq!(world.changes(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_is_placed_once_under_its_id_and_outlives_a_node_that_is_killed() {
+    let (world, node, mut clients) = World::up(shop()).await;
+    let first = PlaceHoldRequest {
+        hold_id: "ab".repeat(16),
+        duration: Some(Duration { seconds: 7_200, nanos: 0 }),
+        ..hold(Scope::Target("local/shop-web-1".into()))
+    };
+    let placed = clients.place(first.clone()).await.hold.unwrap();
+    assert_eq!(placed.hold_id, first.hold_id);
+    assert!(placed.ends_in.unwrap().seconds >= 7_190, "{placed:#?}");
+    let again = clients.place(first.clone()).await;
+    assert!(again.repeated_answer, "{again:#?}");
+    assert_eq!(again.hold.unwrap().placed_at, placed.placed_at);
+    for other in [
+        PlaceHoldRequest { reason: "another".into(), ..first.clone() },
+        PlaceHoldRequest { operator: "lee".into(), ..first.clone() },
+        PlaceHoldRequest { duration: None, ..first.clone() },
+        PlaceHoldRequest { scope: hold(Scope::Everything(true)).scope, ..first.clone() },
+    ] {
+        let status = clients.holds.place_hold(other).await.unwrap_err();
+        assert_eq!(fields(&status), ["hold_id"], "{status:?}");
+        assert!(status.message().contains("use a new id"), "{status:?}");
+    }
+    // SIGKILL: what was answered is there.
+    node.kill();
+    let (_node, mut clients) = world.start(&world.options).await;
+    assert_eq!(ids(&clients.standing().await), [first.hold_id.as_str()]);
+    assert!(clients.place(first).await.repeated_answer);
+    assert_eq!(held(&mut clients).await, ["local/shop/web/1"]);
+    let refused = clients.decided(&ask("local/shop/web"), Decision::Refused).await;
+    assert_eq!(codes(&refused.reasons), ["held"]);
+    assert_eq!(world.changes(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_ends_by_itself_when_its_time_is_over() {
+    let (_world, _node, mut clients) = World::up([ContainerSpec::named("api")]).await;
+    let short = Some(Duration { seconds: 0, nanos: 500_000_000 });
+    clients.place(PlaceHoldRequest { duration: short, ..hold(Scope::Everything(true)) }).await;
+    wait("the hold to end", async || match clients.standing().await.as_slice() {
+        [] => Ok(()),
+        standing => Err(format!("{standing:#?}")),
+    })
+    .await;
+    clients.opened("local/api").await;
+    // The longest that there is has an end that can be told.
+    let longest = Some(Duration { seconds: i64::MAX / 1_000, nanos: 0 });
+    let longest = PlaceHoldRequest { duration: longest, ..hold(Scope::Everything(true)) };
+    let placed = clients.place(longest).await.hold.unwrap();
+    assert_eq!(placed.ends_in, Some(Duration { seconds: 315_576_000_000, nanos: 0 }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_yet_is_held_by_the_name_that_it_comes_to_bear_and_lifted_by_that() {
+    let (world, _node, mut clients) = World::up([]).await;
+    let named = Scope::Target("local/shop-web-1".into());
+    let placed = clients.place(hold(named.clone())).await.hold.unwrap();
+    assert_eq!(placed.scope, Some(HoldScope { scope: Some(named.clone()) }), "as it was spelled");
+    world.engine.add_container(ContainerSpec::compose("shop", "web", 1)).unwrap();
+    let refused = clients.decided(&ask("local/shop/web"), Decision::Refused).await;
+    assert_eq!(codes(&refused.reasons), ["held"]);
+    // Now the name stands for a container of Compose, and for the hold all the same.
+    let second = clients.place(hold(named.clone())).await.hold.unwrap();
+    assert_eq!(second.scope, hold(Scope::Target("local/shop/web/1".into())).scope);
+    let mut lifted = lift(&mut clients, by_scope(named)).await.unwrap();
+    lifted.sort_by_key(|hold| hold.placed_at.map(|at| (at.seconds, at.nanos)));
+    assert_eq!(ids(&lifted), [placed.hold_id, second.hold_id]);
+
+    // An engine that does not answer keeps nobody from holding what is on it.
+    world.act_on_engine(Action::Listen { mode: ListenMode::Refuse });
+    let placed = clients.place(hold(Scope::Target("local/shop/web".into()))).await.hold.unwrap();
+    assert_eq!(placed.scope, hold(Scope::Target("local/shop/web/1".into())).scope);
+}
+
+/// opf/openproject-docker-compose#64: somebody begins to work on a container that is about to be restarted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_between_the_interlock_and_the_post_stops_it_and_the_attempt_is_given_back() {
+    let world = World::new([ContainerSpec::named("web")]).await;
+    let (_node, mut clients, point) = world.start_held_at("coordinator-after-commit").await;
+    let run = clients.opened("local/web").await;
+    point.reached();
+    let placed = clients.place(hold(Scope::Host("local".into()))).await;
+    assert_eq!(placed.open_run_ids, [run.run_id.as_str()], "it may be on its way");
+    point.release();
+    let run = clients.wait_for_status(&run.run_id, RunStatus::NotApplied).await;
+    assert!(run.settlement.contains("is held by kim: an upgrade"), "{run:#?}");
+    assert!(!run.quarantined);
+    assert_eq!(world.changes(), 0, "nothing was sent");
+    lift(&mut clients, by_scope(Scope::Host("local".into()))).await.unwrap();
+    let run = clients.opened("local/web").await;
+    clients.wait_for_status(&run.run_id, RunStatus::Applied).await;
+    assert_eq!(world.asked("web", Endpoint::Restart), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_that_is_one_too_many_is_refused_with_what_to_do() {
+    let (_world, _node, mut clients) = World::up([]).await;
+    let place = |mut clients: Clients| async move {
+        clients.holds.place_hold(hold(Scope::Host("local".into()))).await.map(drop)
+    };
+    for _ in 0..10 {
+        let all = futures::future::join_all((0..100).map(|_| place(clients.clone()))).await;
+        assert!(all.iter().all(Result::is_ok), "{all:?}");
+    }
+    assert_eq!(clients.standing().await.len(), 1_000);
+    let status = place(clients.clone()).await.unwrap_err();
+    assert_eq!(precondition(&status), "RULE");
+    assert!(status.message().contains("1000 holds: lift some"), "{status:?}");
+    assert_eq!(clients.standing().await.len(), 1_000);
+    let lifted = lift(&mut clients, by_scope(Scope::Host("local".into()))).await.unwrap();
+    assert_eq!(lifted.len(), 1_000);
+    place(clients.clone()).await.unwrap();
+}
