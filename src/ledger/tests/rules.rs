@@ -204,8 +204,10 @@ fn a_change_of_limits_changes_what_it_names_alone_and_an_invalid_one_nothing() {
 #[test]
 fn no_limit_is_so_long_that_apply_cannot_reckon_with_it() {
     let longest = LimitsChange {
-        connect_ms: Some(u64::MAX),
-        dispatch_by_ms: Some(u64::MAX),
+        grace_max_s: Some(86_400),
+        margin_ms: Some(86_400_000),
+        connect_ms: Some(86_400_000),
+        dispatch_by_ms: Some(86_400_000),
         quarantine_ms: Some(u64::MAX),
         attempts_window_ms: Some(u64::MAX),
         backoff_first_ms: Some(u64::MAX),
@@ -216,7 +218,8 @@ fn no_limit_is_so_long_that_apply_cannot_reckon_with_it() {
     };
     let mut world = World::new();
     world.change_limits(longest);
-    world.clock_ms = 10;
+    // At the end of time, so that whatever is added to it does not fit.
+    world.clock_ms = u64::MAX - 1;
     let check = HealthCheck { interval_ms: u64::MAX, timeout_ms: u64::MAX, start_period_ms: u64::MAX };
     let ask = world.ask().id("q1").health_check(check);
     let run = world.open(ask);
