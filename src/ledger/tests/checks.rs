@@ -172,6 +172,23 @@ fn a_quarantined_run_stands_and_blocks_since_it_began_and_until_its_bound() {
 }
 
 #[test]
+fn what_is_weighed_is_weighed_at_the_time_that_is_named() {
+    let mut world = World::with(Limits { in_flight_host: 1, ..Limits::default() });
+    let ask = world.ask();
+    let run = world.open(ask);
+    world.place(PlaceHold { duration_ms: Some(100), ..hold(1, HoldScope::Everything) });
+    let ask = world.ask().container("2").target("local/other");
+    let at = |clock_ms| {
+        let weighed = world.ledger.weigh(ClusterTime(clock_ms), WallTime(7), NodeId(1), &ask.0);
+        codes(&weighed).into_iter().map(|(_, code)| code).collect::<Vec<_>>()
+    };
+    let deadline = world.run(&run).interlock.as_ref().unwrap().deadline;
+    assert_eq!(at(99), [ReasonCode::Held, ReasonCode::InFlightHost]);
+    assert_eq!(at(deadline.0 - 1), [ReasonCode::InFlightHost]);
+    assert_eq!(at(deadline.0), []);
+}
+
+#[test]
 fn a_dry_run_shows_the_run_that_would_be() {
     let mut world = World::roomy();
     world.clock_ms = 1_000;

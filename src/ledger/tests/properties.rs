@@ -140,6 +140,8 @@ fn look_ups(ledger: &Ledger) -> Vec<String> {
         format!("ended {}, timed {}", ledger.ended_runs_count(), ledger.has_timed_work()),
         format!("to prune {}", ledger.has_something_to_prune()),
         format!("forgettable {:?}", ledger.memory().forgettable(clock, ledger.limits(), 9)),
+        // All of it: a count that is never taken back would be seen by no look-up, and grow for ever.
+        format!("{:?}", ledger.memory()),
     ];
     for run in ledger.runs_newest_first() {
         found.push(format!("for {}: {:?}", run.target, stands(ledger.index().for_target(&run.target))));

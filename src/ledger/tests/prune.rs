@@ -203,6 +203,11 @@ fn answers_that_outlast_their_run_go_in_their_turn_wherever_the_ledger_was_loade
     world.prune();
     let remembered = |ledger: &Ledger| ledger.memory().all().count();
     assert_eq!((world.ledger.run(&run), remembered(&world.ledger)), (None, 3));
+    world.change_limits(LimitsChange { request_memory_ms: Some(2_000), ..LimitsChange::default() });
+    world.prune();
+    assert_eq!(remembered(&world.ledger), 3, "they may be asked for again");
+    world.clock_ms = 2_000;
+    world.apply(Command::Tick);
     for mut ledger in [world.ledger.clone(), world.reloaded()] {
         assert!(ledger.has_something_to_prune());
         std::mem::swap(&mut world.ledger, &mut ledger);

@@ -118,6 +118,23 @@ fn under_the_first_rules_no_share_is_full() {
 }
 
 #[test]
+fn who_is_there_instead_of_what_the_engine_did_not_find_is_set_beside_it_once_the_rules_know_that() {
+    let gone = || Observation::Gone { engine_id: engine("E1"), successor: Some(container("2")) };
+    for level in 1..=2 {
+        let mut world = World::under_the_first_rules(roomy_limits());
+        world.apply(Command::RaiseRulesLevel { level });
+        let ask = world.ask();
+        let run = world.open(ask);
+        world.exchanged(&run, replied(404, Wire::Unix, EngineProof::Proven));
+        let outcome = world.observe(&run, gone());
+        assert_eq!(outcome, Outcome::Recorded { changed: level >= 2 }, "rules of level {level}");
+        assert_eq!(world.run(&run).observation.is_some(), level >= 2, "rules of level {level}");
+        assert_eq!(world.word(&run), "NOT_APPLIED");
+        assert_eq!(world.observe(&run, gone()), Outcome::Recorded { changed: false });
+    }
+}
+
+#[test]
 fn a_reason_is_dated_from_its_own_beginning_and_under_the_first_rules_from_the_decision() {
     for level in 1..=2 {
         let mut world = World::under_the_first_rules(Limits::default());

@@ -308,14 +308,16 @@ fn word_that_contradicts_what_is_on_record_of_a_start_changes_nothing_but_the_hi
 #[test]
 fn a_quarantine_waits_for_the_end_of_the_start_as_well() {
     let mut world = World::roomy();
-    let run = world.started();
-    world.clock_ms = 1_000;
+    let run = world.left_down();
+    world.clock_ms = 100_000;
+    let approval = world.approval(&run, 1);
+    assert_eq!(world.approve(approval), []);
     world.start_exchanged(&run, 1, lost(false));
     world.observe(&run, seen(StartedAt::At(at(200))));
     assert_eq!(world.word(&run), "APPLIED");
     let until = world.run(&run).quarantine.unwrap().until;
-    let deadline =
-        world.run(&run).interlock.as_ref().unwrap().deadline.max(world.run(&run).starts[0].deadline);
+    let deadline = world.run(&run).starts[0].deadline;
+    assert!(deadline > world.run(&run).interlock.as_ref().unwrap().deadline);
     assert_eq!(until, deadline.after_ms(600_000), "the restart was answered, the start was not");
     let ask = world.ask();
     assert_eq!(world.refused(ask), [ReasonCode::Quarantined]);
