@@ -98,18 +98,12 @@ impl Ledger {
         let host = run.target.host();
         reasons.extend(self.host_refusal(entry.wall, host, engine, journal));
         reasons.extend(down_refusal(&command.look, &baseline.incarnation).map(|(c, d)| reason(c, d)));
-        // It may have been renamed since: a hold on either name is meant for it.
-        let new_name = match &command.look {
-            Observation::Seen(seen) => Some(&seen.name),
-            Observation::Gone { .. } | Observation::Unreadable { .. } => None,
-        };
-        for name in std::iter::once(&baseline.name).chain(new_name) {
-            for reason in self.held(&run.target, name, entry.clock) {
-                if !reasons.contains(&reason) {
-                    reasons.push(reason);
-                }
-            }
+        let mut names = vec![baseline.name.as_str()];
+        if let Observation::Seen(seen) = &command.look {
+            names.push(&seen.name);
         }
+        let container_id = &baseline.incarnation.container_id;
+        reasons.extend(self.held(&run.target, &names, container_id, entry.clock));
         reasons
     }
 }

@@ -111,7 +111,7 @@ impl Ledger {
         }
         add(CheckName::Grace, format!("{asked_s} s of at most {most_s} s"), reasons);
 
-        let held = self.held(&command.target, &baseline.name, now.clock);
+        let held = self.held(&command.target, &[&baseline.name], &incarnation.container_id, now.clock);
         let count = self.holds().filter(|hold| hold.stands(now.clock)).count();
         add(CheckName::Hold, format!("of {count} in the cluster, none covers it"), held);
 
