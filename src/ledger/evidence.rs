@@ -40,15 +40,15 @@ impl Ledger {
         let Some((mut run, interlock)) = self.with_interlock(id) else {
             return Outcome::Rejected(Rejection::NoInterlock { run: id.clone() });
         };
-        let status = run.status.word();
+        let (status, level) = (run.status.word(), self.rules_level());
         let (taken, kind) = match start {
-            None => (take(&mut run.facts(&interlock, self.rules_level())), of_restart),
+            None => (take(&mut run.facts(&interlock, level)), of_restart),
             Some(start) => {
                 let Some(start) = run.starts.iter_mut().find(|known| known.id == *start) else {
                     let detail = format!("run {id} has no start {start}");
                     return Outcome::Rejected(Rejection::Invalid { detail });
                 };
-                (take(&mut start.facts(status)), of_start)
+                (take(&mut start.facts(status, level)), of_start)
             }
         };
         match taken {

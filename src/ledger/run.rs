@@ -370,6 +370,7 @@ impl Run {
             dispatcher: &interlock.dispatcher,
             status: self.status.word(),
             proven_unsent,
+            rules: level,
             exchange: &mut self.exchange,
             word: &mut self.word,
             never_handed_on: &mut self.never_handed_on,

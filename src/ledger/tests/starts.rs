@@ -362,3 +362,28 @@ fn a_start_is_charged_to_nothing() {
     let ask = world.ask();
     world.open(ask);
 }
+
+/// A run that is resolved revokes what its own tasks are about to send.
+#[test]
+fn the_proposers_word_after_the_journals_that_nothing_was_sent_is_no_contradiction() {
+    for word in [JournalWord::NoIntent, JournalWord::NotSent] {
+        let refusal = NotWritten { cause: NotWrittenCause::Held, detail: "test".to_owned() };
+        let never = || Attestation::NeverHandedOn { proposer: proposer(), refusal: refusal.clone() };
+        let mut world = World::roomy();
+        let run = world.started();
+        world.start_attested(&run, 1, journal_word(word.clone()));
+        let outcome = world.start_attested(&run, 1, never());
+        assert_eq!(outcome, Outcome::Recorded { changed: false }, "{word:?}");
+
+        let ask = world.ask().id("q2").container("2").target("local/other");
+        let run = world.open(ask);
+        world.journal_says(&run, position("a", 9), word.clone());
+        let outcome = world.apply(Command::Attest(Box::new(Attest {
+            run: run.clone(),
+            start: None,
+            attestation: never(),
+        })));
+        assert_eq!(outcome, Outcome::Recorded { changed: false }, "{word:?}");
+        assert_eq!(world.run(&run).times(EventKind::Contradicted), 0, "{word:?}");
+    }
+}
