@@ -10,6 +10,10 @@ use crate::model::{
     ContainerState, Exchange, Fence, Incarnation, JournalWord, Observation, RunId, StartedAt,
 };
 
+/// How many starts a run may have. Each stays on record with its reason, and the run must stay readable; what so
+/// many could not get up needs to be looked at.
+const MOST: usize = 20;
+
 impl Ledger {
     /// Decides whether an approved start is opened.
     pub(super) fn open_start(&mut self, entry: &Entry, command: OpenStart) -> Outcome {
@@ -92,6 +96,10 @@ impl Ledger {
             let detail = format!("start {} was approved by {}", start.id, start.by);
             let since = start.opened.wall;
             reasons.push(Reason::until(ReasonCode::StartOutstanding, detail, since, start.deadline));
+        }
+        if run.starts.len() >= MOST {
+            let detail = format!("{MOST} starts were approved, and did not get it up");
+            reasons.push(reason(ReasonCode::StartsExhausted, detail));
         }
         let engine = &baseline.incarnation.engine_id;
         let journal = &command.dispatcher.journal.journal;

@@ -195,6 +195,21 @@ fn one_start_is_outstanding_at_a_time_and_is_spent_at_its_deadline() {
     assert_eq!(world.approve(approval), [ReasonCode::StartOutstanding]);
 }
 
+#[test]
+fn a_run_has_so_many_starts_and_no_more_however_each_ends() {
+    let mut world = World::roomy();
+    let run = world.left_down();
+    for n in 1..=20 {
+        let approval = world.approval(&run, n);
+        assert_eq!(world.approve(approval), [], "start {n}");
+        world.start_exchanged(&run, n, replied(500, Wire::Unix, EngineProof::Proven));
+    }
+    let approval = world.approval(&run, 21);
+    assert_eq!(world.approve(approval), [ReasonCode::StartsExhausted]);
+    assert_eq!(world.run(&run).starts.len(), 20);
+    assert_eq!(world.word(&run), "UNRESOLVED", "it can be resolved");
+}
+
 /// Every way to know that a start was not sent and never will be.
 fn tell_unsent(world: &mut World, run: &RunId, way: usize) {
     let refusal = NotWritten { cause: NotWrittenCause::IncarnationChanged, detail: "test".to_owned() };
