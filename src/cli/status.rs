@@ -82,6 +82,8 @@ fn details(status: &Status) -> Vec<String> {
 /// What to do next, where every command has the same answer.
 fn next_step(status: &Status) -> String {
     match status.code() {
+        // A run that is settled stays so: the same command would have the same answer for ever.
+        Code::FailedPrecondition if is_settled(status) => String::new(),
         Code::FailedPrecondition => "; see to that first, then give the command again".into(),
         Code::ResourceExhausted => match status.get_details_retry_info().and_then(|info| info.retry_delay) {
             Some(delay) => format!("; nothing was decided: try again in {}", duration::show(delay)),
@@ -89,6 +91,12 @@ fn next_step(status: &Status) -> String {
         },
         _ => String::new(),
     }
+}
+
+fn is_settled(status: &Status) -> bool {
+    let failure = status.get_details_precondition_failure();
+    failure
+        .is_some_and(|failure| failure.violations.iter().any(|violation| violation.r#type == "RUN_SETTLED"))
 }
 
 fn causes(status: &Status) -> impl Iterator<Item = &(dyn Error + 'static)> {

@@ -9,11 +9,10 @@ use super::admit::confirm;
 use super::ask::unexpected;
 use super::facts::OrderOf;
 use super::request::{ApproveRequest, RequestError, ResolveRequest};
-use super::shared::{Deposed, Shared};
+use super::shared::Shared;
 use super::take_over::ask_journal;
-use crate::dispatch::Known;
 use crate::env::failpoint;
-use crate::ledger::{Attestation, Command, DispatcherRef, OpenStart, Outcome, Resolve, Run, StartDecision};
+use crate::ledger::{Command, DispatcherRef, OpenStart, Outcome, Resolve, Run, StartDecision};
 use crate::model::{Observation, RunId, Term};
 
 /// Ends a run by an operator's word. The dispatcher hears first that nothing more is to be sent, and what it
@@ -50,15 +49,9 @@ async fn revoke(shared: &Shared, term: Term, run: &Run) -> Result<(), RequestErr
     let Some(host) = shared.host(run.target.host()) else { return Ok(()) };
     let limit = Duration::from_millis(shared.consensus.read(|ledger| ledger.limits().replay_ms));
     for order in OrderOf::all(run) {
-        let deposed = |deposed: Deposed| RequestError::Unavailable { detail: deposed.to_string() };
         // One that does not answer in time has acknowledged nothing, which the ledger then minds.
-        let Ok(asked) = timeout(limit, ask_journal(shared, term, host, &order)).await else { continue };
-        // A lost reply alone says nothing of what the dispatcher does next: its word stands beside that.
-        if let Some(Known { word, exchange: Some(exchange), journal }) = asked.map_err(deposed)?
-            && !exchange.has_ended()
-        {
-            let word = Attestation::Journal { at: journal, word };
-            order.attest(shared, term, word).await.map_err(deposed)?;
+        if let Ok(asked) = timeout(limit, ask_journal(shared, term, host, &order)).await {
+            asked.map_err(|deposed| RequestError::Unavailable { detail: deposed.to_string() })?;
         }
     }
     Ok(())

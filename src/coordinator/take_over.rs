@@ -3,7 +3,6 @@
 use super::facts::{OrderOf, observe, open_run};
 use super::look::look_once;
 use super::shared::{Deposed, HostLink, Shared};
-use crate::dispatch::Known;
 use crate::model::{JournalWord, Observation, RunId, Term};
 
 /// Asks the journals, then looks once: what a new leader does with each open run before it admits anything.
@@ -57,27 +56,23 @@ pub(super) async fn give_up_reading(
     Ok(())
 }
 
-/// Revokes an order at its dispatcher and commits what the journal says, unless that is known. Gives that word,
-/// if the dispatcher has durably acknowledged that it sends nothing more.
+/// Revokes an order at its dispatcher and commits what the journal says, unless that is known.
 pub(super) async fn ask_journal(
     shared: &Shared,
     term: Term,
     host: &HostLink,
     order: &OrderOf,
-) -> Result<Option<Known>, Deposed> {
+) -> Result<(), Deposed> {
     let asked = async {
         host.dispatcher.raise_term(term).await?;
         host.dispatcher.revoke(&order.id, &order.fence, &order.container_id).await
     };
     match asked.await {
-        Ok(known) => {
-            order.tell_known(shared, term, known.clone()).await?;
-            Ok(Some(known))
-        }
+        Ok(known) => order.tell_known(shared, term, known).await,
         // Said once; it is asked again with every look.
         Err(error) => match shared.run(&order.run).as_ref().map(|run| order.known_of(run)) {
-            Some((_, Some(JournalWord::Unreachable { .. }))) => Ok(None),
-            _ => order.attest(shared, term, order.unreachable(&error.to_string())).await.map(|()| None),
+            Some((_, Some(JournalWord::Unreachable { .. }))) => Ok(()),
+            _ => order.attest(shared, term, order.unreachable(&error.to_string())).await,
         },
     }
 }

@@ -191,6 +191,8 @@ async fn operators_resolve_runs_and_approve_starts() {
     assert_eq!(resolved["run"]["disposition"], "DISPOSITION_UNCERTAIN");
     assert_eq!(document(&node, &word, 0)["repeatedAnswer"], true);
     fails(&node, &["resolve", &lost, "--by", "lee", "--reason", "seen"], 1, "OPERATOR_RESOLVED");
+    let settled = node.cli(&["resolve", &lost, "--by", "lee", "--reason", "seen"]);
+    assert!(!settled.stderr.contains("give the command again"), "it stays settled: {settled:?}");
     fails(&node, &["resolve", "00000000", "--by", "lee", "--reason", "seen"], 1, "relatch runs list");
     fails(
         &node,

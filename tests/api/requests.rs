@@ -1,7 +1,7 @@
 //! `RequestRecovery`: one request has one answer, and a dry run leaves nothing behind.
 
 use relatch::rpc::v1::{Decision, ListRunsRequest, RequestRecoveryRequest, RunStatus};
-use relatch::sim::{ContainerSpec, Endpoint, Hold, Rule};
+use relatch::sim::{ContainerSpec, Endpoint, Health, Hold, Rule};
 use tonic_types::StatusExt;
 
 use crate::world::{World, ask, ask_as, codes, fields};
@@ -64,10 +64,11 @@ async fn an_id_that_was_used_is_refused_for_other_content_and_names_the_run() {
         used.push((ask_as(id, target), answer.run.unwrap().run_id));
     }
     type Change = fn(&mut RequestRecoveryRequest);
-    let changes: [Change; 4] = [
+    let changes: [Change; 5] = [
         |request| request.target = "local/api".into(),
         |request| request.reason = "another".into(),
         |request| request.grace = Some(prost_types::Duration { seconds: 10, nanos: 0 }),
+        |request| request.if_unhealthy = true,
         |request| {
             request.dry_run = true;
             request.reason = "another".into();
@@ -160,6 +161,19 @@ async fn a_dry_run_that_would_attach_leaves_no_trace_in_the_open_run() {
     assert_eq!(clients.list(of_id).await.runs[0].run_id, open.run_id);
     world.engine.release("work");
     clients.wait_for_status(&open.run_id, RunStatus::Applied).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_for_the_unhealthy_alone_is_refused_for_a_container_that_is_not_and_says_so() {
+    let (world, _node, mut clients) =
+        World::up([ContainerSpec::named("web"), ContainerSpec::named("ill").health(Health::Saturated)]).await;
+    let unhealthy = |target| RequestRecoveryRequest { if_unhealthy: true, ..ask(target) };
+    let refused = clients.decided(&unhealthy("local/web"), Decision::Refused).await;
+    assert_eq!((codes(&refused.reasons), refused.if_unhealthy), (vec!["target-not-unhealthy"], true));
+    let opened = clients.decided(&unhealthy("local/ill"), Decision::Opened).await;
+    assert!(opened.if_unhealthy);
+    clients.wait_for_status(&opened.run_id, RunStatus::Applied).await;
+    assert_eq!((world.asked("web", Endpoint::Restart), world.asked("ill", Endpoint::Restart)), (0, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -84,6 +84,23 @@ async fn an_approved_start_is_sent_once_however_often_its_approval_comes_and_set
     assert_eq!(world.asked("web", Endpoint::Restart), 1);
 }
 
+/// The engine has started the container and not answered yet; its event makes the leader look.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_start_did_is_never_told_as_the_restarts_though_its_answer_is_still_to_come() {
+    let waits = Rule::on(Endpoint::Start).hold_reply(Hold::Until("reply".into()));
+    let (world, _node, mut clients) = World::up([left_down("web").rule(waits)]).await;
+    let run = down(&mut clients, "local/web").await;
+    let answer = approve(&mut clients, &approval(&run.run_id)).await.unwrap();
+    assert_eq!(answer.decision(), Decision::Opened, "{answer:#?}");
+    let applied = clients.wait_for_status(&run.run_id, RunStatus::Applied).await;
+    assert!(applied.settlement.contains("by-follow-up-start"), "{applied:#?}");
+    assert_eq!(applied.starts[0].exchange, "", "not heard of yet: {applied:#?}");
+    assert!(applied.quarantined, "and so the target stays closed: {applied:#?}");
+    world.engine.release("reply");
+    clients.wait_for_run(&run.run_id, "the start's answer", |run| !run.quarantined).await;
+    assert_eq!(world.asked("web", Endpoint::Start), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_is_refused_while_the_restart_may_still_take_effect() {
     let works = Rule::on(Endpoint::Restart).hold_effect(Hold::Until("work".into()));

@@ -7,31 +7,20 @@ use relatch::rpc::v1::holds_client::HoldsClient;
 use relatch::rpc::v1::limits_client::LimitsClient;
 use relatch::rpc::v1::recovery_client::RecoveryClient;
 use relatch::sim::{Action, ContainerSpec, Endpoint, Engine, Event, Rule};
-use tempfile::TempDir;
 use tonic::transport::{Channel, Endpoint as Address};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
 use crate::support::node::{Hold, Node, NodeOptions};
+pub use crate::support::scripted::World;
 
 /// When waiting is given up. Not an expectation of speed: a busy machine is slow.
 pub const GIVE_UP_AFTER: Duration = Duration::from_secs(120);
 
-pub struct World {
-    pub engine: Engine,
-    pub options: NodeOptions,
-    dir: TempDir,
-}
-
 impl World {
     pub async fn new(containers: impl IntoIterator<Item = ContainerSpec>) -> Self {
-        let dir = tempfile::tempdir().expect("a folder");
         let builder = containers.into_iter().fold(Engine::builder(), |builder, spec| builder.container(spec));
-        let engine = builder.build().expect("an engine");
-        let socket = dir.path().join("docker.sock");
-        engine.serve_unix(&socket).await.expect("a listener");
-        let options = NodeOptions::new(socket.to_str().expect("a path"), dir.path().join("data"));
-        Self { engine, options, dir }
+        Self::serving(builder.build().expect("an engine")).await
     }
 
     /// With a node, and its clients.

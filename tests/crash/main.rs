@@ -8,14 +8,8 @@ mod attacks;
 mod starts;
 
 use relatch::sim::{ContainerSpec, Engine, StopBehaviour};
-use support::node::{Node, NodeOptions};
-use tempfile::TempDir;
-
-struct World {
-    engine: Engine,
-    options: NodeOptions,
-    dir: TempDir,
-}
+use support::node::Node;
+use support::scripted::World;
 
 impl World {
     async fn new() -> Self {
@@ -23,13 +17,8 @@ impl World {
     }
 
     async fn of(containers: impl IntoIterator<Item = ContainerSpec>) -> Self {
-        let dir = tempfile::tempdir().unwrap();
         let builder = containers.into_iter().fold(Engine::builder(), |builder, spec| builder.container(spec));
-        let engine = builder.build().unwrap();
-        let socket = dir.path().join("docker.sock");
-        engine.serve_unix(&socket).await.unwrap();
-        let options = NodeOptions::new(socket.to_str().unwrap(), dir.path().join("data"));
-        Self { engine, options, dir }
+        Self::serving(builder.build().unwrap()).await
     }
 
     fn id(&self) -> String {

@@ -74,12 +74,16 @@ fn each_end_of_a_run_has_its_exit_code() {
     let source = Source::new();
     let (down, ..) = run(source.container());
     source.remove();
+    let opened = node.recover(&down, &[]);
+    left_down(&node, &opened.run_id());
     let uncertain = node.recover(&down, &["--wait", "--wait-timeout", "1s"]);
     assert_ends(&uncertain, 4, "UNRESOLVED", "UNSPECIFIED");
-    left_down(&node, &uncertain.run_id());
     let waiting = Pending::recover(&node, &down, &wait);
-    node.wait_for_run(&uncertain.run_id(), "the second request", |run| {
-        run["events"].to_string().contains("ATTACHED")
+    node.wait_for_run(&uncertain.run_id(), "the third request", |run| {
+        let attached = |event: &&serde_json::Value| event["kind"] == "ATTACHED";
+        let times = |event: &serde_json::Value| event["times"].as_str()?.parse::<u32>().ok();
+        let events = run["events"].as_array().expect("events");
+        events.iter().filter(attached).filter_map(times).sum::<u32>() == 2
     });
     assert_eq!(as_operator(&node, &["resolve", &uncertain.run_id()]).exit, 0);
     assert_ends(&waiting.answer(), 8, "OPERATOR_RESOLVED", "UNSPECIFIED");

@@ -156,7 +156,8 @@ fn relatch_in_a_container_does_not_restart_its_own() {
     }
     mount(env!("CARGO_BIN_EXE_relatch"), "/relatch:ro");
     mount(docker.folder().to_str().expect("a plain path"), "/engine");
-    let dev = ["/relatch", "dev", "--docker", "unix:///engine/docker.sock", "--data-dir", "/tmp/data"];
+    extra.extend(["--volume", "/data"].map(str::to_owned));
+    let dev = ["/relatch", "dev", "--docker", "unix:///engine/docker.sock", "--data-dir", "/data/relatch"];
     let command = Some(dev.map(str::to_owned).to_vec());
     let name = unique_name("relatch");
     let id = docker.run_container(&name, RunOptions { command, extra, ..RunOptions::default() });

@@ -7,18 +7,12 @@ use relatch::sim::{
     Action, ContainerSpec, Endpoint, Engine, EngineBuilder, Entry, Event, History, Rule, StopBehaviour,
 };
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::support::node::{Answer, Hold, Node, NodeOptions};
+use crate::support::node::{Answer, Hold, Node};
+pub use crate::support::scripted::World;
 
 /// When waiting for the engine is given up. Not an expectation of speed: a busy machine is slow.
 pub const GIVE_UP_AFTER: Duration = Duration::from_secs(120);
-
-pub struct World {
-    pub engine: Engine,
-    pub options: NodeOptions,
-    dir: TempDir,
-}
 
 impl World {
     pub async fn new(containers: impl IntoIterator<Item = ContainerSpec>) -> Self {
@@ -32,12 +26,7 @@ impl World {
     }
 
     pub async fn of(engine: EngineBuilder) -> Self {
-        let dir = tempfile::tempdir().expect("a folder");
-        let engine = engine.build().expect("an engine");
-        let socket = dir.path().join("docker.sock");
-        engine.serve_unix(&socket).await.expect("a listener");
-        let options = NodeOptions::new(socket.to_str().expect("a path"), dir.path().join("data"));
-        Self { engine, options, dir }
+        Self::serving(engine.build().expect("an engine")).await
     }
 
     pub fn node(&self) -> Node {

@@ -40,7 +40,7 @@ async fn podman_is_refused_by_name() {
     let spec =
         serde_json::json!({ "engine": { "server": "Libpod/5.4.0 (linux)", "new_id_each_time": true } });
     let spec = serde_json::from_value(spec).unwrap();
-    let world = World::of(Engine::builder().spec(spec).build().unwrap()).await;
+    let world = World::serving(Engine::builder().spec(spec).build().unwrap()).await;
     let said = dev(&world, &[]).says(&["asked again"]);
     assert!(said.contains("it is Podman"), "{said}");
 }

@@ -76,7 +76,7 @@ fn doctor(options: &NodeOptions) -> Said {
 }
 
 async fn over(engine: Engine) -> Said {
-    doctor(&World::of(engine).await.options)
+    doctor(&World::serving(engine).await.options)
 }
 
 async fn with_info(set: Value) -> Said {

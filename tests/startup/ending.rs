@@ -9,7 +9,7 @@ use crate::support::node::{Node, wait_for};
 async fn world_that_answers_when_told() -> World {
     let hold = Rule { hold_reply: Some(Hold::Until("answer".to_owned())), ..Rule::on(Endpoint::Restart) };
     let web = ContainerSpec::named("web").rule(hold);
-    World::of(Engine::builder().container(web).build().unwrap()).await
+    World::serving(Engine::builder().container(web).build().unwrap()).await
 }
 
 /// Asks for a restart, and returns once its request is at the engine.
@@ -72,7 +72,7 @@ async fn an_interlock_that_was_open_at_the_end_is_open_after_the_next_start() {
         ..Rule::on(Endpoint::Restart)
     };
     let web = ContainerSpec::named("web").rule(rule);
-    let world = World::of(Engine::builder().container(web).build().unwrap()).await;
+    let world = World::serving(Engine::builder().container(web).build().unwrap()).await;
     let (node, run) = under_way(&world).await;
     node.interrupt();
     stops_admitting(&node);

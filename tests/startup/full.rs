@@ -90,7 +90,7 @@ async fn a_disk_that_fills_while_it_runs_ends_it_and_what_was_answered_is_kept()
 async fn a_restart_that_is_under_way_when_the_disk_fills_is_settled_by_what_is_seen_later() {
     let hold = Rule { hold_reply: Some(Hold::Until("answer".to_owned())), ..Rule::on(Endpoint::Restart) };
     let web = ContainerSpec::named("web").rule(hold);
-    let world = World::of(Engine::builder().container(web).build().unwrap()).await;
+    let world = World::serving(Engine::builder().container(web).build().unwrap()).await;
     let mount = Mount::of_kib(SIZE_KIB);
     let options = on(&mount, &world);
     let tight = mount.fill_but("tight", TIGHT_KIB);

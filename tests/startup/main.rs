@@ -16,28 +16,13 @@ mod process;
 mod refusals;
 
 use relatch::sim::{ContainerSpec, Engine, StopBehaviour};
-use support::node::NodeOptions;
-use tempfile::TempDir;
-
-/// A scripted engine with one container, `web`, which takes its whole grace to stop.
-struct World {
-    engine: Engine,
-    options: NodeOptions,
-    dir: TempDir,
-}
+use support::scripted::World;
 
 impl World {
+    /// One container, `web`, which takes its whole grace to stop.
     async fn new() -> Self {
         let web = ContainerSpec::named("web").stop(StopBehaviour::IgnoresSigterm);
-        Self::of(Engine::builder().container(web).build().unwrap()).await
-    }
-
-    async fn of(engine: Engine) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let socket = dir.path().join("docker.sock");
-        engine.serve_unix(&socket).await.unwrap();
-        let options = NodeOptions::new(socket.to_str().unwrap(), dir.path().join("data"));
-        Self { engine, options, dir }
+        Self::serving(Engine::builder().container(web).build().unwrap()).await
     }
 
     fn posts(&self) -> usize {

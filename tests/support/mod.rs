@@ -8,3 +8,4 @@ pub mod dockerd;
 pub mod node;
 pub mod pending;
 pub mod proxy;
+pub mod scripted;

@@ -188,3 +188,41 @@ fn one_command_forgets_a_thousand_at_most_and_more_is_seen_to_be_left() {
     assert_eq!(left(&world), (0, 0));
     assert!(!world.ledger.has_something_to_prune());
 }
+
+#[test]
+fn answers_that_outlast_their_run_go_in_their_turn_wherever_the_ledger_was_loaded_in_between() {
+    let mut world = forgetful();
+    let ask = world.ask();
+    let run = world.open(ask);
+    for n in 0..1_003_u64 {
+        let ask = world.ask().id(&format!("q{n}"));
+        assert_eq!(world.decide(ask).kind, DecisionKind::Attached);
+    }
+    world.exchanged(&run, never_written(NotWrittenCause::Fenced));
+    world.clock_ms = 1_000;
+    world.prune();
+    let remembered = |ledger: &Ledger| ledger.memory().all().count();
+    assert_eq!((world.ledger.run(&run), remembered(&world.ledger)), (None, 3));
+    for mut ledger in [world.ledger.clone(), world.reloaded()] {
+        assert!(ledger.has_something_to_prune());
+        std::mem::swap(&mut world.ledger, &mut ledger);
+        world.prune();
+        assert_eq!(remembered(&world.ledger), 0);
+        assert!(!world.ledger.has_something_to_prune());
+        world.ledger = ledger;
+    }
+}
+
+#[test]
+fn a_starts_id_is_free_once_its_run_is_forgotten() {
+    let mut world = forgetful();
+    let run = world.started();
+    world.start_exchanged(&run, 1, replied(204, Wire::Unix, EngineProof::Proven));
+    world.observe(&run, seen(StartedAt::At(at(200))));
+    assert_eq!(world.word(&run), "APPLIED");
+    world.clock_ms = 1_000;
+    world.prune();
+    assert!(world.ledger.run(&run).is_none());
+    let run = world.started();
+    assert_eq!(world.run(&run).starts.len(), 1);
+}
