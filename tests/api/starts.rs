@@ -180,8 +180,7 @@ async fn a_run_that_is_not_there_or_never_was_admitted_has_no_start() {
 
 /// Somebody else started the container while the approved start had not been handed on; then the node died.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_that_a_settled_run_never_sent_keeps_its_target_closed_no_longer_than_its_dispatcher_is_silent()
- {
+async fn a_settled_run_asks_after_a_start_that_nobody_spoke_of() {
     let world = World::new([left_down("web")]).await;
     let (node, mut clients, point) = world.start_held_at("coordinator-after-approval").await;
     let run = down(&mut clients, "local/web").await;
@@ -202,7 +201,8 @@ async fn a_start_that_a_settled_run_never_sent_keeps_its_target_closed_no_longer
 /// An engine that never gets the container up, and somebody, or a script, that never gives up.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_has_so_many_starts_and_no_more_and_stays_readable() {
-    let fails = Rule::on(Endpoint::Start).no_effect().status(500, &"port is already allocated ".repeat(100));
+    let text = "port is already allocated ".repeat(100);
+    let fails = Rule::on(Endpoint::Start).forever().no_effect().status(500, &text);
     let (world, _node, mut clients) = World::up([left_down("web").rule(fails)]).await;
     let run = down(&mut clients, "local/web").await;
     let longest = ApproveStartRequest { reason: "\u{10348}".repeat(1_000), ..approval(&run.run_id) };
