@@ -1,13 +1,15 @@
 //! Admission: whether a request opens an interlock, attaches to an open one, or is refused (invariant 3).
 
-use super::apply::{Entry, EntryPosition, Ledger};
+use super::apply::Ledger;
 use super::attempts::attempt_keys;
 use super::checks::{Check, attaches};
 use super::command::{OpenInterlock, RefuseRequest};
 use super::diagnosis::Diagnosis;
+use super::entry::{Entry, EntryPosition};
 use super::outcome::{Decision, DecisionKind, Outcome, Rejection};
 use super::reason::{Reason, ReasonCode};
-use super::run::{EventKind, Interlock, Run, Status};
+use super::run::{EventKind, Interlock, Run};
+use super::status::Status;
 use crate::model::{ClusterTime, Fence, Hole, LogIndex, NodeId, RunId, Target, Term, WallTime};
 
 /// How a request would be decided, before anything is changed.

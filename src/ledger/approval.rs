@@ -1,11 +1,13 @@
 //! Whether an approved start is opened.
 
-use super::apply::{Entry, Ledger};
+use super::apply::Ledger;
 use super::command::OpenStart;
+use super::entry::Entry;
 use super::outcome::{Outcome, Rejection, StartDecision};
 use super::reason::{Reason, ReasonCode};
-use super::run::{EventKind, Interlock, Run, Status};
+use super::run::{EventKind, Interlock, Run};
 use super::start::Start;
+use super::status::Status;
 use crate::model::{
     ContainerState, Exchange, Fence, Incarnation, JournalWord, Observation, RunId, StartedAt,
 };

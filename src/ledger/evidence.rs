@@ -1,12 +1,14 @@
 //! Evidence about a run: whose word counts, and what is put on record.
 
-use super::apply::{Entry, Ledger};
+use super::apply::Ledger;
 use super::attempts::Refund;
 use super::command::{Attest, Observe, RecordExchange, Verify};
+use super::entry::Entry;
 use super::judge::judge;
 use super::order::{OrderFacts, Taken};
 use super::outcome::{Outcome, Rejection};
-use super::run::{EventKind, Interlock, Proof, Quarantine, Run, Status, Verification};
+use super::run::{EventKind, Interlock, Quarantine, Run};
+use super::status::{Proof, Status, Verification};
 use crate::model::{ClusterTime, Health, NotWrittenCause, Observation, RunId, StartedAt};
 
 impl Ledger {

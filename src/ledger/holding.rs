@@ -1,7 +1,8 @@
 //! Placing and lifting holds, and what they stand in the way of.
 
-use super::apply::{Entry, Ledger};
+use super::apply::Ledger;
 use super::command::{LiftHold, PlaceHold};
+use super::entry::Entry;
 use super::hold::{Hold, HoldOwner};
 use super::outcome::{Outcome, Rejection};
 use super::reason::Reason;

@@ -216,7 +216,8 @@ fn no_limit_is_so_long_that_apply_cannot_reckon_with_it() {
     };
     let mut world = World::new();
     world.change_limits(longest);
-    world.clock_ms = 10;
+    // At the end of time, so that whatever is added to it does not fit.
+    world.clock_ms = u64::MAX - 1;
     let check = HealthCheck { interval_ms: u64::MAX, timeout_ms: u64::MAX, start_period_ms: u64::MAX };
     let ask = world.ask().id("q1").health_check(check);
     let run = world.open(ask);
