@@ -18,6 +18,9 @@ use crate::rpc::v1::{
 /// The reason that says that the container does not run.
 const TARGET_DOWN: &str = "target-down";
 
+/// The reason that says that a start is approved already: another one would be refused.
+const START_AWAITED: &str = "start-awaited";
+
 /// The status without its prefix.
 pub(super) fn status(run: &Run) -> &'static str {
     word(run.status().as_str_name(), "RUN_STATUS_")
@@ -83,8 +86,8 @@ fn next(run: &Run) -> String {
         return String::new();
     }
     let id = plain(short(&run.run_id));
-    let is_down = run.reasons.iter().any(|reason| reason.code == TARGET_DOWN);
-    let start = if is_down {
+    let is_for = |code: &str| run.reasons.iter().any(|reason| reason.code == code);
+    let start = if is_for(TARGET_DOWN) && !is_for(START_AWAITED) {
         format!("`relatch approve-start {id} --reason TEXT` starts the container; ")
     } else {
         String::new()
@@ -221,6 +224,7 @@ pub(super) fn length(duration: &prost_types::Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::ReasonCode;
 
     fn uncertain() -> Run {
         Run {
@@ -267,10 +271,11 @@ mod tests {
         let mut seen = uncertain();
         let follow = "`relatch runs watch abababababab` follows the run\n";
         assert!(run(&seen).ends_with(&format!("\nnext: {follow}")), "{}", run(&seen));
-        seen.reasons
-            .push(Reason { code: crate::ledger::ReasonCode::TargetDown.to_string(), ..Reason::default() });
+        seen.reasons.push(Reason { code: ReasonCode::TargetDown.to_string(), ..Reason::default() });
         let start = "`relatch approve-start abababababab --reason TEXT` starts the container; ";
         assert!(run(&seen).ends_with(&format!("\nnext: {start}{follow}")), "{}", run(&seen));
+        seen.reasons.push(Reason { code: ReasonCode::StartAwaited.to_string(), ..Reason::default() });
+        assert!(run(&seen).ends_with(&format!("\nnext: {follow}")), "{}", run(&seen));
         for settled in [RunStatus::Applied, RunStatus::Refused, RunStatus::OperatorResolved] {
             seen.set_status(settled);
             assert!(!run(&seen).contains("next: "), "{}", run(&seen));

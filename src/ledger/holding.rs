@@ -36,7 +36,7 @@ impl Ledger {
                 "a hold of 0 ms holds nothing: leave the duration out, or name a longer one".to_owned();
             return Outcome::Rejected(Rejection::Invalid { detail });
         }
-        if self.holds().count() >= MOST {
+        if self.holds().filter(|hold| hold.stands(entry.clock)).count() >= MOST {
             let detail = format!("there are {MOST} holds: lift some, or place one over a wider scope");
             return Outcome::Rejected(Rejection::Invalid { detail });
         }
