@@ -13,7 +13,7 @@ use super::text::word;
 use super::view;
 use super::wait::{Wait, wait};
 use crate::env::{OsRandomness, hex_id};
-use crate::rpc::v1::{ApproveStartRequest, ApproveStartResponse};
+use crate::rpc::v1::{ApproveStartRequest, ApproveStartResponse, Decision};
 
 /// Approve one start of a container that a restart left down.
 ///
@@ -84,7 +84,10 @@ fn not_approved(error: CallError, request: &ApproveStartRequest) -> anyhow::Erro
 }
 
 fn table(answer: &ApproveStartResponse) -> String {
-    let decision = word(answer.decision().as_str_name(), "DECISION_");
+    let decision = match answer.decision() {
+        Decision::Opened => "APPROVED",
+        other => word(other.as_str_name(), "DECISION_"),
+    };
     let repeated = if answer.repeated_answer { " (this start was answered before)" } else { "" };
     let run = answer.run.as_ref().map(view::run).unwrap_or_default();
     let refused = view::reasons(&answer.reasons);
@@ -102,7 +105,7 @@ mod tests {
     use super::super::output::{Format, Printed};
     use super::super::wait::WaitFor;
     use super::*;
-    use crate::rpc::v1::{Decision, Reason, RunStatus, Verification};
+    use crate::rpc::v1::{Reason, RunStatus, Verification};
 
     fn parse(arguments: &[&str]) -> Result<ApproveStart, clap::Error> {
         fake::parse(&[&["abababab", "--reason", "it is down", "--by", "kim"], arguments].concat())
@@ -133,7 +136,7 @@ mod tests {
         let fake = fake.await;
         let (exit, printed) = approve(&fake, &[]).await;
         assert_eq!(exit.unwrap(), Exit::Done);
-        assert!(printed.stdout().starts_with("OPENED\n\nrun "), "{}", printed.stdout());
+        assert!(printed.stdout().starts_with("APPROVED\n\nrun "), "{}", printed.stdout());
         let asked = fake.script(|script| script.approve.asked());
         assert_eq!(asked.len(), 3);
         assert!(asked[0].start_id.len() == 32 && asked.iter().all(|one| *one == asked[0]), "{asked:?}");

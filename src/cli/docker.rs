@@ -8,7 +8,7 @@ use anyhow::bail;
 use crate::docker::TcpOptions;
 
 /// Where an engine is, if nothing says so.
-const DEFAULT: &str = "unix:///var/run/docker.sock";
+pub(super) const DEFAULT: &str = "unix:///var/run/docker.sock";
 
 // The flags that name an engine. (A doc comment here could take the place of the command's own.)
 #[derive(Debug, Clone, clap::Args)]

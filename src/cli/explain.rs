@@ -4,6 +4,7 @@ use super::address::Address;
 use super::client::{CallError, Client, Nodes, Retry};
 use super::duration;
 use super::exit::Exit;
+use super::id_ref::short;
 use super::output::Output;
 use super::table::{Fields, Table};
 use super::text::{plain, word};
@@ -18,7 +19,7 @@ use crate::rpc::v1::{Decision, ExplainRequest, ExplainResponse, Run, Verdict};
 /// Exit codes: 0 a request would be accepted, 3 it would be refused, 1 error, 2 wrong usage.
 #[derive(Debug, clap::Args)]
 pub(super) struct Explain {
-    /// host/container-name, or host/project/service[/N] for a Compose container
+    /// host/container-name, as in local/web, or host/project/service[/N] for a Compose container
     #[arg(value_parser = Target::parse)]
     target: Target,
     /// The grace that the request would ask for, in whole seconds, as in 10s
@@ -39,6 +40,9 @@ impl Explain {
     }
 }
 
+/// Stands before the reasons where a request would be accepted all the same, since a run is open.
+const OF_ANOTHER: &str = "\nIt asks for no restart of its own. One would be refused now:\n";
+
 fn table(answer: &ExplainResponse) -> String {
     let mut fields = Fields::new();
     fields.add("target", answer.target.as_str());
@@ -54,6 +58,8 @@ fn table(answer: &ExplainResponse) -> String {
         checks.row([check.name.clone(), verdict(check.verdict()), check.detail.clone()]);
     }
     let blocking: String = answer.checks.iter().map(|check| view::reasons(&check.reasons)).collect();
+    let is_another = answer.decision() == Decision::Attached && !blocking.is_empty();
+    let blocking = if is_another { format!("{OF_ANOTHER}{blocking}") } else { blocking };
     let standing = answer.standing.as_ref().map(standing).unwrap_or_default();
     format!("{}\n\n{}\n{}{blocking}{standing}", decision(answer), fields.show(), checks.show())
 }
@@ -75,7 +81,8 @@ fn standing(run: &Run) -> String {
     let quarantined = if run.quarantined { " (quarantined)" } else { "" };
     let at = view::time(run.decided_at.as_ref());
     let line = format!("standing run {}: {}{quarantined}, decided {at}", run.run_id, view::status(run));
-    format!("\n{}\n", plain(&line))
+    let show = format!("  `relatch runs show {}` shows why it stands", short(&run.run_id));
+    format!("\n{}\n{}\n", plain(&line), plain(&show))
 }
 
 #[cfg(test)]
@@ -166,9 +173,10 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
         }
-        assert!(
-            table(&answer(Decision::Attached)).starts_with("ATTACHED: a request would join the open run")
-        );
+        assert!(!text.contains(OF_ANOTHER), "{text}");
+        let text = table(&answer(Decision::Attached));
+        assert!(text.starts_with("ATTACHED: a request would join the open run"), "{text}");
+        assert!(text.contains(&format!("{OF_ANOTHER}\nheld: ")), "{text}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Operator {
             .or_else(|| VARIABLES.into_iter().filter_map(variable).find(|name| !name.trim().is_empty()));
         named.ok_or_else(|| {
             WrongUsage(format!(
-                "{} say nothing of who does this: name them with --by NAME",
+                "it is not known who does this, since none of {} is set: give --by NAME",
                 VARIABLES.join(", ")
             ))
         })

@@ -25,7 +25,7 @@ use crate::rpc::v1;
 /// usage.
 #[derive(Debug, clap::Args)]
 pub(super) struct Recover {
-    /// host/container-name, or host/project/service[/N] for a Compose container
+    /// host/container-name, as in local/web, or host/project/service[/N] for a Compose container
     #[arg(value_parser = Target::parse)]
     target: Target,
     /// Why, for people and for the record
@@ -148,7 +148,9 @@ fn table(answer: &v1::RequestRecoveryResponse) -> String {
     let dry_run = if answer.dry_run { " (a dry run: nothing was committed)" } else { "" };
     let mut text = format!("{decision}{repeated}{dry_run}\n\n");
     if let Some(run) = &answer.run {
-        text += &view::run(run);
+        // Of what was not begun there is nothing to be uncertain about.
+        let is_proposal = answer.dry_run && answer.decision() == v1::Decision::Opened;
+        text += &if is_proposal { view::proposal(run) } else { view::run(run) };
     }
     for line in &answer.ignored {
         text += &format!("\nignored: {}\n", plain(line));
@@ -371,7 +373,7 @@ mod tests {
             (Decision::Attached, Exit::Done),
             (Decision::Refused, Exit::Refused),
         ] {
-            let mut answer = answer(decision, v1::Run::default());
+            let mut answer = answer(decision, open());
             answer.dry_run = true;
             let fake = Fake::serve(|script| {
                 script.request.then(Ok(answer));
@@ -382,6 +384,8 @@ mod tests {
             assert_eq!(ended(command.run(fake.addr(), &output)).await.unwrap(), exit);
             let text = printed.stdout();
             assert!(text.contains("(a dry run: nothing was committed)\n"), "{text}");
+            // The run that it would attach to is there; the one that it would open is not.
+            assert_eq!(text.contains("INTERLOCKED"), decision != Decision::Opened, "{text}");
             assert!(fake.script(|script| script.request.asked()[0].dry_run));
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use prost_types::Timestamp;
 
 use super::duration;
+use super::id_ref::short;
 use super::table::{Fields, Table};
 use super::text::{plain, word};
 use crate::docker::format_instant;
@@ -13,6 +14,12 @@ use crate::rpc::v1::{
     Assertion, Disposition, Event, Guard, Incarnation, Reason, Resolution, Run, RunStatus, Start,
     Verification,
 };
+
+/// The reason that says that the container does not run.
+const TARGET_DOWN: &str = "target-down";
+
+/// The reason that says that a start is approved already: another one would be refused.
+const START_AWAITED: &str = "start-awaited";
 
 /// The status without its prefix.
 pub(super) fn status(run: &Run) -> &'static str {
@@ -56,7 +63,36 @@ pub(super) fn run(run: &Run) -> String {
     fields.add("exchange", run.exchange.as_str());
     fields.add("journal", run.journal.as_str());
     let starts: String = run.starts.iter().map(start).collect();
-    fields.show() + &starts + &reasons(&run.reasons)
+    fields.show() + &starts + &reasons(&run.reasons) + &next(run)
+}
+
+/// What a request would restart, and how, if it were made: nothing of it has happened.
+pub(super) fn proposal(run: &Run) -> String {
+    let mut fields = Fields::new();
+    fields.add("target", run.target.as_str());
+    if run.spelling != run.target {
+        fields.add("asked as", run.spelling.as_str());
+    }
+    fields.add("guard", guard(run.guard()));
+    fields.add("grace", grace(run));
+    fields.add("expected", run.expect.as_ref().map(incarnation).unwrap_or_default());
+    fields.add("baseline", run.baseline.as_ref().map(incarnation).unwrap_or_default());
+    fields.show()
+}
+
+/// The next command for a run that is open; empty for any other.
+fn next(run: &Run) -> String {
+    if !matches!(run.status(), RunStatus::Interlocked | RunStatus::Unresolved) {
+        return String::new();
+    }
+    let id = plain(short(&run.run_id));
+    let is_for = |code: &str| run.reasons.iter().any(|reason| reason.code == code);
+    let start = if is_for(TARGET_DOWN) && !is_for(START_AWAITED) {
+        format!("`relatch approve-start {id} --reason TEXT` starts the container; ")
+    } else {
+        String::new()
+    };
+    format!("\nnext: {start}`relatch runs watch {id}` follows the run\n")
 }
 
 /// Why something is refused, uncertain or in the way, since when, and what would end it.
@@ -188,6 +224,7 @@ pub(super) fn length(duration: &prost_types::Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::ReasonCode;
 
     fn uncertain() -> Run {
         Run {
@@ -227,6 +264,22 @@ mod tests {
             assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
         }
         assert!(!text.contains('\x1b') && !text.contains("RUN_STATUS_"), "{text}");
+    }
+
+    #[test]
+    fn an_open_run_ends_in_the_next_command_and_a_settled_one_does_not() {
+        let mut seen = uncertain();
+        let follow = "`relatch runs watch abababababab` follows the run\n";
+        assert!(run(&seen).ends_with(&format!("\nnext: {follow}")), "{}", run(&seen));
+        seen.reasons.push(Reason { code: ReasonCode::TargetDown.to_string(), ..Reason::default() });
+        let start = "`relatch approve-start abababababab --reason TEXT` starts the container; ";
+        assert!(run(&seen).ends_with(&format!("\nnext: {start}{follow}")), "{}", run(&seen));
+        seen.reasons.push(Reason { code: ReasonCode::StartAwaited.to_string(), ..Reason::default() });
+        assert!(run(&seen).ends_with(&format!("\nnext: {follow}")), "{}", run(&seen));
+        for settled in [RunStatus::Applied, RunStatus::Refused, RunStatus::OperatorResolved] {
+            seen.set_status(settled);
+            assert!(!run(&seen).contains("next: "), "{}", run(&seen));
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use tokio::time::timeout;
 use super::client::Nodes;
 use super::duration;
 use super::follow::Follow;
+use super::id_ref::short;
 use super::output::Output;
 use super::view;
 use crate::rpc::v1::{Run, RunStatus, Verification};
@@ -79,6 +80,7 @@ pub(super) async fn wait(
         return Ok(latest);
     }
     let run_id = latest.run_id.clone();
+    output.note(format!("waiting for run {}; Ctrl-C ends the wait, and not the run", short(&run_id)));
     let mut follow = Follow::new(nodes, output, &run_id);
     let waited = timeout(within, async {
         while !wait_for.is_over(&latest) {

@@ -129,8 +129,8 @@ async fn learn_from_the_dispatcher(
     for order in OrderOf::all(run) {
         match order.known_of(run) {
             (Some(_), _) | (None, Some(JournalWord::NoIntent | JournalWord::NotSent)) => {}
-            // A start that nobody has spoken of yet has a driver of its own.
-            (None, None) if order.start.is_some() => {}
+            // A start that nobody has spoken of yet has a driver of its own, while its run is open.
+            (None, None) if order.start.is_some() && run.is_open() => {}
             (None, None | Some(JournalWord::Unreachable { .. })) => {
                 // One whose disk hangs must not keep the container from being looked at.
                 let limit = Duration::from_millis(shared.consensus.read(|ledger| ledger.limits().replay_ms));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::ledger::{Limits, ReasonCode};
-use crate::model::{Grace, GraceSource};
+use crate::model::{Grace, GraceSource, excerpt};
 
 const LABEL: &str = "relatch.grace";
 const AUTOHEAL_LABEL: &str = "autoheal.stop.timeout";
@@ -22,7 +22,7 @@ pub(super) fn grace(
         if let Some(text) = labels.get(key) {
             let seconds = whole_seconds(text).ok_or_else(|| {
                 let rule = "write whole seconds, as in 10s or 10";
-                (ReasonCode::LabelInvalid, format!("label {key}={text:?}: {rule}"))
+                (ReasonCode::LabelInvalid, format!("label {key}={}: {rule}", excerpt(text)))
             })?;
             return Ok(Grace { seconds, source: GraceSource::Label });
         }
@@ -74,6 +74,13 @@ mod tests {
         for bad in ["", "s", "-1", "1.5", "1m", "10 s"] {
             assert_eq!(from(None, &[(LABEL, bad)], None), Err(ReasonCode::LabelInvalid), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_label_of_any_length_is_shown_in_part() {
+        let labels = BTreeMap::from([(LABEL.to_owned(), "x".repeat(1_000_000))]);
+        let (_, detail) = grace(None, &labels, None, &Limits::default()).unwrap_err();
+        assert!(detail.len() < 500 && detail.contains("write whole seconds"), "{detail:.500}");
     }
 
     #[test]

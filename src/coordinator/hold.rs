@@ -7,7 +7,7 @@ use super::request::{HoldRequest, Placed, RequestError};
 use super::resolve::{Resolved, resolve};
 use super::shared::Shared;
 use crate::docker::ListFilter;
-use crate::ledger::{Command, Hold, HoldOwner, HoldScope, LiftHold, Outcome, PlaceHold, Run};
+use crate::ledger::{Baseline, Command, Hold, HoldOwner, HoldScope, LiftHold, Outcome, PlaceHold, Run};
 use crate::model::{HoldId, Target, Term};
 
 /// Places a hold for an operator.
@@ -39,8 +39,11 @@ pub(super) async fn place_hold(
         other => return Err(unexpected(other)),
     };
     tracing::info!(hold = %hold.id, scope = %hold.scope, by = %hold.by, "a hold stands: {}", hold.reason);
-    let covered =
-        |run: &&Run| run.baseline.as_ref().is_some_and(|baseline| hold.covers(&run.target, &baseline.name));
+    let covered = |run: &&Run| {
+        let covers =
+            |known: &Baseline| hold.covers(&run.target, &known.name, &known.incarnation.container_id);
+        run.baseline.as_ref().is_some_and(covers)
+    };
     let open_runs = shared
         .consensus
         .read(|ledger| ledger.open_runs().filter(covered).map(|run| run.id.clone()).collect());

@@ -9,9 +9,6 @@ const PROJECT: &str = "com.docker.compose.project";
 const SERVICE: &str = "com.docker.compose.service";
 const NUMBER: &str = "com.docker.compose.container-number";
 
-/// The shortest beginning of an id that stands for it, as `docker ps` prints it.
-const SHORT_ID: usize = 12;
-
 /// What a spelling stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Resolved {
@@ -32,7 +29,7 @@ pub(super) fn resolve(spelling: &Target, containers: &[ContainerSummary]) -> Res
     let rules: [&dyn Fn(&ContainerSummary) -> bool; 3] = [
         &|c| compose_of(c).is_some_and(|compose| compose.answers_to(path)),
         &|c| c.names.iter().any(|name| name == path),
-        &|c| path.len() >= SHORT_ID && c.id.as_str().starts_with(path),
+        &|c| c.id.answers_to(path),
     ];
     for rule in rules {
         let found: Vec<&ContainerSummary> = containers.iter().filter(|c| rule(c)).collect();

@@ -115,7 +115,8 @@ impl Sending {
             let detail = format!("it is {now} on the cluster clock; it was to be sent by {}", self.send_by);
             return Err(NotWritten { cause: NotWrittenCause::TicketExpired, detail });
         }
-        let held = shared.consensus.read(|ledger| ledger.held(&self.target, &self.name, now));
+        let (names, id) = ([self.name.as_str(), ticket.name()], &self.order.incarnation.container_id);
+        let held = shared.consensus.read(|ledger| ledger.held(&self.target, &names, id, now));
         match held.into_iter().next() {
             None => Ok(ticket),
             Some(reason) => Err(NotWritten { cause: NotWrittenCause::Held, detail: reason.detail }),

@@ -14,7 +14,7 @@ use crate::docker::{Engine, NeverWritten, Sealed};
 use crate::env::{Clock, failpoint};
 use crate::model::{
     ContainerId, Exchange, Fence, Health, JournalPosition, JournalWord, NotWritten, NotWrittenCause,
-    Observation, RunId, Term,
+    Observation, RunId, Sighting, Term,
 };
 
 /// What became of an order.
@@ -112,8 +112,8 @@ impl Dispatcher {
     pub async fn mint_ticket(&self, order: &Order) -> Result<Ticket, NotWritten> {
         // The ticket's time begins before the look, so that it is never younger than what was seen.
         let ticket = Ticket::mint(order, self.0.clock.as_ref());
-        self.compare(order).await?;
-        Ok(ticket)
+        let seen = self.compare(order).await?;
+        Ok(ticket.seen_as(seen.name))
     }
 
     /// Sends the order's one request, if everything still allows it, and waits for how it ends.
@@ -206,7 +206,7 @@ impl Dispatcher {
     }
 
     /// The container must still be the life that the order names, and in the state that its action wants.
-    async fn compare(&self, order: &Order) -> Result<(), NotWritten> {
+    async fn compare(&self, order: &Order) -> Result<Sighting, NotWritten> {
         let expected = &order.incarnation;
         let changed = |detail| NotWritten { cause: NotWrittenCause::IncarnationChanged, detail };
         let seen = match self.0.engine.observe(&expected.container_id).await {
@@ -230,7 +230,7 @@ impl Dispatcher {
         if order.if_unhealthy && seen.health != Health::Unhealthy {
             return Err(changed(format!("its health is {:?} by now, and no longer Unhealthy", seen.health)));
         }
-        Ok(())
+        Ok(seen)
     }
 
     fn turn(&self, container_id: &ContainerId) -> Arc<tokio::sync::Mutex<()>> {

@@ -12,6 +12,8 @@ use crate::model::{NotWritten, NotWrittenCause};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket {
     order: Order,
+    /// What the container was called when it was looked at.
+    name: String,
     minted_boottime_ms: u64,
     minted_wall_ms: u64,
 }
@@ -20,9 +22,21 @@ impl Ticket {
     pub(super) fn mint(order: &Order, clock: &dyn Clock) -> Self {
         Self {
             order: order.clone(),
+            name: String::new(),
             minted_boottime_ms: clock.boottime_ms(),
             minted_wall_ms: clock.wall_ms(),
         }
+    }
+
+    /// The same, once the container was looked at.
+    pub(super) fn seen_as(self, name: String) -> Self {
+        Self { name, ..self }
+    }
+
+    /// What the container was called when it was looked at, which may be another name than at the decision.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Checks that it is for this order, and still good.

@@ -1,12 +1,15 @@
 //! Admission: whether a request opens an interlock, attaches to an open one, or is refused (invariant 3).
 
-use super::apply::{Entry, EntryPosition, Ledger};
+use super::apply::Ledger;
 use super::attempts::attempt_keys;
 use super::checks::{Check, attaches};
 use super::command::{OpenInterlock, RefuseRequest};
+use super::diagnosis::Diagnosis;
+use super::entry::{Entry, EntryPosition};
 use super::outcome::{Decision, DecisionKind, Outcome, Rejection};
 use super::reason::{Reason, ReasonCode};
-use super::run::{EventKind, Interlock, Run, Status};
+use super::run::{EventKind, Interlock, Run};
+use super::status::Status;
 use crate::model::{ClusterTime, Fence, Hole, LogIndex, NodeId, RunId, Target, Term, WallTime};
 
 /// How a request would be decided, before anything is changed.
@@ -236,11 +239,12 @@ fn refused(entry: &Entry, run: &mut Run) {
 
 /// What of a request an attach leaves aside.
 fn ignored(command: &OpenInterlock, open: &Run) -> Vec<String> {
-    let asked_s = command.grace.seconds;
-    let used_s = open.interlock.as_ref().map(|interlock| interlock.grace.seconds);
-    used_s
-        .filter(|used_s| *used_s != asked_s)
-        .map(|used_s| format!("grace {asked_s} s: the open run uses {used_s} s"))
-        .into_iter()
-        .collect()
+    let Some(interlock) = &open.interlock else { return Vec::new() };
+    let (asked_s, used_s) = (command.grace.seconds, interlock.grace.seconds);
+    let grace = (asked_s != used_s).then(|| format!("grace {asked_s} s: the open run uses {used_s} s"));
+    let diagnosis = (command.diagnosis != interlock.diagnosis).then(|| match command.diagnosis {
+        Diagnosis::Callers => "any health: the open run is for an unhealthy container alone".to_owned(),
+        Diagnosis::Unhealthy => "an unhealthy container alone: the open run is for any health".to_owned(),
+    });
+    grace.into_iter().chain(diagnosis).collect()
 }

@@ -4,29 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::attempts::{AttemptKey, Attempts, Refund, attempt_keys};
 use super::command::{Command, Stamped};
+use super::entry::{Entry, EntryPosition};
 use super::hold::Hold;
 use super::index::Index;
 use super::limits::Limits;
 use super::memory::Memory;
-use super::moment::Moment;
 use super::outcome::{Outcome, Rejection};
 use super::record::{Change, Host, Key, Meta, Record, Remembered};
-use super::run::{Event, EventKind, Interlock, Run};
-use crate::model::{
-    ClusterId, ClusterTime, Holes, HostName, LogIndex, NodeId, RequestId, RunId, Term, WallTime,
-};
+use super::run::{Interlock, Run};
+use crate::model::{ClusterId, ClusterTime, Holes, HostName, LogIndex, RequestId, RunId};
 
 /// The newest rules that this build knows.
 pub const RULES_LEVEL: u32 = 2;
-
-/// An entry's place in the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EntryPosition {
-    /// Its term.
-    pub term: Term,
-    /// Its index.
-    pub index: LogIndex,
-}
 
 /// An entry that this build must not apply. The node stops; it never skips one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -75,51 +64,6 @@ pub struct Applied {
     pub outcome: Outcome,
     /// The records that are new, changed or gone; to be stored as one with the entry's position.
     pub changes: Vec<Change>,
-}
-
-/// The entry that is being applied, as far as a decision may look at it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
-    pub(super) position: EntryPosition,
-    pub(super) node: NodeId,
-    /// The cluster clock, this entry's own time included.
-    pub(super) clock: ClusterTime,
-    pub(super) wall: WallTime,
-    /// The rules in force.
-    pub(super) rules: u32,
-}
-
-impl Entry {
-    pub(super) fn moment(&self) -> Moment {
-        Moment {
-            index: self.position.index,
-            term: self.position.term,
-            node: self.node,
-            clock: self.clock,
-            wall: self.wall,
-        }
-    }
-}
-
-/// A history of more events than this tells repetitions by their number.
-const LONG_HISTORY: usize = 200;
-
-impl Run {
-    /// Adds to the history. Attaches in a row are one event: a client that asks every second must not make
-    /// a history that nobody can read. In a long history, neither must an engine that comes and goes.
-    pub(super) fn record(&mut self, entry: &Entry, kind: EventKind, detail: String) {
-        let long = entry.rules >= 2 && self.events.len() > LONG_HISTORY;
-        let repeats = match kind {
-            EventKind::Attached if !long => self.events.iter().rev().take(1).position(|e| e.kind == kind),
-            EventKind::Attached | EventKind::Observed if long => {
-                self.events.iter().rev().take(2).position(|event| event.kind == kind)
-            }
-            _ => None,
-        };
-        let before = repeats.map(|back| self.events.remove(self.events.len() - 1 - back));
-        let times = before.map_or(0, |before| before.times) + 1;
-        self.events.push(Event { kind, at: entry.moment(), detail, times });
-    }
 }
 
 /// The replicated ledger.

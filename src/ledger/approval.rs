@@ -1,14 +1,20 @@
 //! Whether an approved start is opened.
 
-use super::apply::{Entry, Ledger};
+use super::apply::Ledger;
 use super::command::OpenStart;
+use super::entry::Entry;
 use super::outcome::{Outcome, Rejection, StartDecision};
 use super::reason::{Reason, ReasonCode};
-use super::run::{EventKind, Interlock, Run, Status};
+use super::run::{EventKind, Interlock, Run};
 use super::start::Start;
+use super::status::Status;
 use crate::model::{
     ContainerState, Exchange, Fence, Incarnation, JournalWord, Observation, RunId, StartedAt,
 };
+
+/// How many starts a run may have. Each stays on record with its reason, and the run must stay readable; what so
+/// many could not get up needs to be looked at.
+const MOST: usize = 20;
 
 impl Ledger {
     /// Decides whether an approved start is opened.
@@ -93,23 +99,21 @@ impl Ledger {
             let since = start.opened.wall;
             reasons.push(Reason::until(ReasonCode::StartOutstanding, detail, since, start.deadline));
         }
+        if run.starts.len() >= MOST {
+            let detail = format!("{MOST} starts were approved, and did not get it up");
+            reasons.push(reason(ReasonCode::StartsExhausted, detail));
+        }
         let engine = &baseline.incarnation.engine_id;
         let journal = &command.dispatcher.journal.journal;
         let host = run.target.host();
         reasons.extend(self.host_refusal(entry.wall, host, engine, journal));
         reasons.extend(down_refusal(&command.look, &baseline.incarnation).map(|(c, d)| reason(c, d)));
-        // It may have been renamed since: a hold on either name is meant for it.
-        let new_name = match &command.look {
-            Observation::Seen(seen) => Some(&seen.name),
-            Observation::Gone { .. } | Observation::Unreadable { .. } => None,
-        };
-        for name in std::iter::once(&baseline.name).chain(new_name) {
-            for reason in self.held(&run.target, name, entry.clock) {
-                if !reasons.contains(&reason) {
-                    reasons.push(reason);
-                }
-            }
+        let mut names = vec![baseline.name.as_str()];
+        if let Observation::Seen(seen) = &command.look {
+            names.push(&seen.name);
         }
+        let container_id = &baseline.incarnation.container_id;
+        reasons.extend(self.held(&run.target, &names, container_id, entry.clock));
         reasons
     }
 }

@@ -1,9 +1,10 @@
 //! The checks of admission, one by one: what a request is refused for, and what a person is told who asks why.
 
-use super::apply::{Entry, Ledger};
+use super::apply::Ledger;
 use super::attempts::attempt_keys;
 use super::command::{Baseline, Expectation, OpenInterlock};
 use super::diagnosis::Diagnosis;
+use super::entry::Entry;
 use super::reason::{Reason, ReasonCode};
 use super::run::Run;
 use crate::model::{ContainerState, EngineId, Health, HostName, JournalId, WallTime};
@@ -111,7 +112,7 @@ impl Ledger {
         }
         add(CheckName::Grace, format!("{asked_s} s of at most {most_s} s"), reasons);
 
-        let held = self.held(&command.target, &baseline.name, now.clock);
+        let held = self.held(&command.target, &[&baseline.name], &incarnation.container_id, now.clock);
         let count = self.holds().filter(|hold| hold.stands(now.clock)).count();
         add(CheckName::Hold, format!("of {count} in the cluster, none covers it"), held);
 

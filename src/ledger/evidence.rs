@@ -1,12 +1,14 @@
 //! Evidence about a run: whose word counts, and what is put on record.
 
-use super::apply::{Entry, Ledger};
+use super::apply::Ledger;
 use super::attempts::Refund;
 use super::command::{Attest, Observe, RecordExchange, Verify};
+use super::entry::Entry;
 use super::judge::judge;
 use super::order::{OrderFacts, Taken};
 use super::outcome::{Outcome, Rejection};
-use super::run::{EventKind, Interlock, Proof, Quarantine, Run, Status, Verification};
+use super::run::{EventKind, Interlock, Quarantine, Run};
+use super::status::{Proof, Status, Verification};
 use crate::model::{ClusterTime, Health, NotWrittenCause, Observation, RunId, StartedAt};
 
 impl Ledger {
@@ -40,15 +42,15 @@ impl Ledger {
         let Some((mut run, interlock)) = self.with_interlock(id) else {
             return Outcome::Rejected(Rejection::NoInterlock { run: id.clone() });
         };
-        let status = run.status.word();
+        let (status, level) = (run.status.word(), self.rules_level());
         let (taken, kind) = match start {
-            None => (take(&mut run.facts(&interlock, self.rules_level())), of_restart),
+            None => (take(&mut run.facts(&interlock, level)), of_restart),
             Some(start) => {
                 let Some(start) = run.starts.iter_mut().find(|known| known.id == *start) else {
                     let detail = format!("run {id} has no start {start}");
                     return Outcome::Rejected(Rejection::Invalid { detail });
                 };
-                (take(&mut start.facts(status)), of_start)
+                (take(&mut start.facts(status, level)), of_start)
             }
         };
         match taken {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::moment::Moment;
 use super::reason::{Reason, ReasonCode};
-use crate::model::{ClusterTime, HoldId, HostName, Target};
+use crate::model::{ClusterTime, ContainerId, HoldId, HostName, Target};
 
 /// What a hold covers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub enum HoldScope {
         /// The project.
         project: String,
     },
-    /// One container, by its canonical target or by its name on the host.
+    /// One container, by its canonical target, or by its name or its id on the host.
     Target(Target),
 }
 
@@ -73,9 +73,9 @@ impl Hold {
         self.until().is_none_or(|until| clock < until)
     }
 
-    /// True if it covers a container, which has its canonical target and a name on its host.
+    /// True if it covers a container, which has its canonical target, a name on its host and an id.
     #[must_use]
-    pub fn covers(&self, target: &Target, name: &str) -> bool {
+    pub fn covers(&self, target: &Target, name: &str, id: &ContainerId) -> bool {
         match &self.scope {
             HoldScope::Everything => true,
             HoldScope::Host(host) => host == target.host(),
@@ -83,7 +83,9 @@ impl Hold {
                 host == target.host() && target.project() == Some(project.as_str())
             }
             HoldScope::Target(held) => {
-                held == target || (held.host() == target.host() && held.path() == name)
+                let spelled = held.path();
+                held == target
+                    || (held.host() == target.host() && (spelled == name || id.answers_to(spelled)))
             }
         }
     }

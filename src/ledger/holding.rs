@@ -1,21 +1,23 @@
 //! Placing and lifting holds, and what they stand in the way of.
 
-use super::apply::{Entry, Ledger};
+use super::apply::Ledger;
 use super::command::{LiftHold, PlaceHold};
+use super::entry::Entry;
 use super::hold::{Hold, HoldOwner};
 use super::outcome::{Outcome, Rejection};
 use super::reason::Reason;
-use crate::model::{ClusterTime, Target};
+use crate::model::{ClusterTime, ContainerId, Target};
 
 /// How many holds there may be: each is looked at for every request.
 const MOST: usize = 1_000;
 
 impl Ledger {
-    /// Why a container is held at `clock`; empty if it is not.
+    /// Why a container is held at `clock`; empty if it is not. A hold on any of its names is meant for it: it may
+    /// have been renamed since it was decided about.
     #[must_use]
-    pub fn held(&self, target: &Target, name: &str, clock: ClusterTime) -> Vec<Reason> {
-        let holds = self.holds().filter(|hold| hold.stands(clock) && hold.covers(target, name));
-        holds.map(Hold::reason).collect()
+    pub fn held(&self, target: &Target, names: &[&str], id: &ContainerId, clock: ClusterTime) -> Vec<Reason> {
+        let covers = |hold: &&Hold| names.iter().any(|name| hold.covers(target, name, id));
+        self.holds().filter(|hold| hold.stands(clock)).filter(covers).map(Hold::reason).collect()
     }
 
     pub(super) fn place_hold(&mut self, entry: &Entry, command: PlaceHold) -> Outcome {
@@ -34,7 +36,7 @@ impl Ledger {
                 "a hold of 0 ms holds nothing: leave the duration out, or name a longer one".to_owned();
             return Outcome::Rejected(Rejection::Invalid { detail });
         }
-        if self.holds().count() >= MOST {
+        if self.holds().filter(|hold| hold.stands(entry.clock)).count() >= MOST {
             let detail = format!("there are {MOST} holds: lift some, or place one over a wider scope");
             return Outcome::Rejected(Rejection::Invalid { detail });
         }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::run::Run;
+use super::status::Verification;
 use crate::model::{ClusterTime, ContainerId, EngineId, LogIndex, RunId, Target};
 
 /// Derived look-ups over the runs.
@@ -38,11 +39,7 @@ impl Index {
         self.by_change.insert(run.changed(), run.id.clone());
         self.by_opening.insert(run.opened.index, run.id.clone());
         set(&mut self.open, &run.id, run.is_open());
-        set(
-            &mut self.verifying,
-            &run.id,
-            matches!(run.verification, super::run::Verification::Pending { .. }),
-        );
+        set(&mut self.verifying, &run.id, matches!(run.verification, Verification::Pending { .. }));
 
         for start in &run.starts {
             self.by_start.insert(start.id.clone(), run.id.clone());

@@ -6,11 +6,12 @@
 //! The order matters, and is the protocol's: a proof that nothing was sent comes before any look at
 //! `StartedAt`, because a container can be started again by others.
 
-use super::apply::Entry;
 use super::command::Baseline;
+use super::entry::Entry;
 use super::reason::{Reason, ReasonCode};
-use super::run::{Evidence, Interlock, Proof, Run, Status, SupersededBy};
+use super::run::{Interlock, Run};
 use super::start::Start;
+use super::status::{Evidence, Proof, Status, SupersededBy};
 use crate::model::{
     ContainerState, EngineProof, Exchange, Hole, Holes, Incarnation, JournalWord, LostReply, NotWritten,
     NotWrittenCause, Observation, Reply, Sighting, StartedAt, Wire,

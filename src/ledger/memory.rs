@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::limits::Limits;
 use super::outcome::{DecisionKind, Exhausted, Share};
 use super::record::Remembered;
-use super::run::{Run, Status};
+use super::run::Run;
+use super::status::Status;
 use crate::model::{ClusterTime, LogIndex, RequestId, RunId};
 
 /// What was counted for each caller, and when. Derived, never stored.

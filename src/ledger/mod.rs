@@ -27,6 +27,7 @@ mod attempts;
 mod checks;
 mod command;
 mod diagnosis;
+mod entry;
 mod evidence;
 mod hold;
 mod holding;
@@ -46,12 +47,13 @@ mod resolution;
 mod resolve;
 mod run;
 mod start;
+mod status;
 
 #[cfg(test)]
 mod tests;
 
 pub use admission::Weighed;
-pub use apply::{Applied, ApplyError, EntryPosition, Ledger, LoadError, RULES_LEVEL};
+pub use apply::{Applied, ApplyError, Ledger, LoadError, RULES_LEVEL};
 pub use attempts::{AttemptKey, Attempts, Charge};
 pub use checks::{Check, CheckName};
 pub use command::{
@@ -60,6 +62,7 @@ pub use command::{
     Stamped, Verify,
 };
 pub use diagnosis::Diagnosis;
+pub use entry::EntryPosition;
 pub use hold::{Hold, HoldOwner, HoldScope};
 pub use limits::{InvalidLimits, Limits, LimitsChange};
 pub use moment::Moment;
@@ -67,8 +70,6 @@ pub use outcome::{Decision, DecisionKind, Exhausted, Outcome, Rejection, Share, 
 pub use reason::{Reason, ReasonCode};
 pub use record::{Change, Host, Key, Meta, Record, Remembered};
 pub use resolution::{Assertion, Resolution};
-pub use run::{
-    Disposition, Event, EventKind, Evidence, Interlock, Proof, Quarantine, Run, Status, SupersededBy,
-    Verification,
-};
+pub use run::{Event, EventKind, Interlock, Quarantine, Run};
 pub use start::Start;
+pub use status::{Disposition, Evidence, Proof, Status, SupersededBy, Verification};

@@ -16,6 +16,8 @@ pub(super) struct OrderFacts<'a> {
     pub(super) status: &'static str,
     /// True once it was settled that nothing was sent.
     pub(super) proven_unsent: bool,
+    /// The rules in force.
+    pub(super) rules: u32,
 }
 
 /// What became of a piece of evidence.
@@ -67,6 +69,11 @@ impl OrderFacts<'_> {
                 if proposer != *self.proposer {
                     let detail = format!("node {} did not propose this run in this life", proposer.node);
                     return Taken::Refused(Rejection::NotItsWord { detail });
+                }
+                // Revoked by another task while its proposer was about to hand it on: both say that nothing was sent.
+                let revoked = matches!(self.word, Some(JournalWord::NoIntent | JournalWord::NotSent));
+                if self.rules >= 2 && revoked && self.exchange.is_none() {
+                    return Taken::Known;
                 }
                 if self.exchange.is_some() || self.word.is_some() {
                     let detail = format!("never handed on ({}) against {:?}", refusal.detail, self.word);

@@ -1,10 +1,12 @@
 //! Retention: what has ended is forgotten by count and age. What is open, quarantined or watched never is
 //! (invariants 6 and 9).
 
-use super::apply::{Entry, Ledger};
+use super::apply::Ledger;
 use super::attempts::AttemptKey;
+use super::entry::Entry;
 use super::outcome::Outcome;
-use super::run::{Run, Verification};
+use super::run::Run;
+use super::status::Verification;
 use crate::model::{ClusterTime, Hole, RunId};
 
 /// How many records one command forgets at most: apply stays short.

@@ -117,6 +117,8 @@ reason_codes! {
     RestartUnderWay = "restart-under-way", ends "the engine answers the restart, or its deadline passes";
     /// Another start may still take effect.
     StartOutstanding = "start-outstanding", ends "the start's exchange ends, or its deadline passes";
+    /// The run has had as many starts as it may.
+    StartsExhausted = "starts-exhausted", ends "never for this run: start the container by hand, or end the run by an operator's word (relatch resolve RUN)";
     /// The container is not the one, or not the life, that the restart ended.
     IncarnationChanged = "incarnation-changed", ends "never: this run is of another life of the container";
     /// The container is not exited.

@@ -1,7 +1,8 @@
 //! What requests are answered by memory, and which are remembered.
 
-use super::apply::{Entry, Ledger};
+use super::apply::Ledger;
 use super::command::Request;
+use super::entry::Entry;
 use super::outcome::{Decision, Exhausted, Outcome, Rejection, Share};
 use super::reason::Reason;
 use super::record::Remembered;

@@ -1,10 +1,12 @@
 //! An operator's word: it ends a run, and claims nothing (invariant 6).
 
-use super::apply::{Entry, Ledger};
+use super::apply::Ledger;
 use super::command::Resolve;
+use super::entry::Entry;
 use super::outcome::{Outcome, Rejection};
 use super::resolution::Resolution;
-use super::run::{Run, Status};
+use super::run::Run;
+use super::status::Status;
 use crate::model::{Exchange, JournalWord};
 
 impl Run {

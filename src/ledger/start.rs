@@ -82,7 +82,7 @@ impl Start {
         self.may_have_left() && !did_nothing
     }
 
-    pub(super) fn facts(&mut self, status: &'static str) -> OrderFacts<'_> {
+    pub(super) fn facts(&mut self, status: &'static str, level: u32) -> OrderFacts<'_> {
         let proven_unsent = self.has_ended() && !self.may_have_left();
         OrderFacts {
             proposer: &self.proposer,
@@ -92,6 +92,7 @@ impl Start {
             never_handed_on: &mut self.never_handed_on,
             status,
             proven_unsent,
+            rules: level,
         }
     }
 }

@@ -115,6 +115,17 @@ text_id!(
     /// A container's full id, as Docker mints it. A name or a short id is never one.
     ContainerId, "container id", "it is the full id of 64 lower-case hex digits", |t| lower_hex(t, 64)
 );
+/// The shortest beginning of a container's id that stands for it, as `docker ps` prints it.
+const SHORT_ID: usize = 12;
+
+impl ContainerId {
+    /// True if the text is this id, or a beginning of it that is long enough to stand for it.
+    #[must_use]
+    pub fn answers_to(&self, text: &str) -> bool {
+        text.len() >= SHORT_ID && self.0.starts_with(text)
+    }
+}
+
 text_id!(
     /// What the engine calls itself (`/info`, `ID`).
     EngineId, "engine id", "it is 1 to 256 printable ASCII characters without spaces", |t| printable(t, 256)

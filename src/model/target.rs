@@ -21,7 +21,7 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTarget {
     /// There is no slash, or nothing on one side of it.
-    #[error("target {} is not valid: write it as host/container-name or host/project/service", excerpt(.0))]
+    #[error("target {} is not valid: write it as host/container-name, such as local/web, or host/project/service", excerpt(.0))]
     Shape(String),
     /// The part before the first slash is no host name.
     #[error("target {}: {source}", excerpt(target))]

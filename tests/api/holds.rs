@@ -223,3 +223,41 @@ async fn a_hold_that_is_one_too_many_is_refused_with_what_to_do() {
     assert_eq!(lifted.len(), 1_000);
     place(clients.clone()).await.unwrap();
 }
+
+/// Somebody renames the container between the decision and the send, and holds it by the name that they see.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_on_the_name_that_a_container_was_given_since_the_decision_stops_its_restart() {
+    let world = World::new([ContainerSpec::named("web")]).await;
+    let (_node, mut clients, point) = world.start_held_at("coordinator-after-commit").await;
+    let run = clients.opened("local/web").await;
+    point.reached();
+    world.act("web", Action::Rename { name: "old".into() });
+    clients.place(hold(Scope::Target("local/old".into()))).await;
+    point.release();
+    let run =
+        clients.wait_for_run(&run.run_id, "the end", |run| run.status() != RunStatus::Interlocked).await;
+    assert_eq!(run.status(), RunStatus::NotApplied, "{run:#?}");
+    assert!(run.settlement.contains("is held by kim: an upgrade"), "{run:#?}");
+    assert_eq!(world.changes(), 0, "nothing was sent");
+}
+
+/// The engine does not say which container an id is of while the hold is placed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_by_an_id_holds_though_the_engine_was_silent_when_it_was_placed() {
+    let (world, _node, mut clients) =
+        World::up([ContainerSpec::named("web"), ContainerSpec::named("api")]).await;
+    let id = world.id("web");
+    for spelling in [&id[..12], id.as_str()] {
+        let named = Scope::Target(format!("local/{spelling}"));
+        world.act_on_engine(Action::Listen { mode: ListenMode::Refuse });
+        clients.place(hold(named.clone())).await;
+        world.act_on_engine(Action::Listen { mode: ListenMode::Open });
+        let refused = clients.decided(&ask("local/web"), Decision::Refused).await;
+        assert_eq!(codes(&refused.reasons), ["held"]);
+        assert!(
+            clients.explained("local/api").await.checks.iter().all(|check| check.verdict() == Verdict::Pass)
+        );
+        assert_eq!(lift(&mut clients, by_scope(named)).await.unwrap().len(), 1);
+    }
+    clients.opened("local/web").await;
+}

@@ -169,7 +169,7 @@ async fn a_request_for_the_unhealthy_alone_is_refused_for_a_container_that_is_no
         World::up([ContainerSpec::named("web"), ContainerSpec::named("ill").health(Health::Saturated)]).await;
     let unhealthy = |target| RequestRecoveryRequest { if_unhealthy: true, ..ask(target) };
     let refused = clients.decided(&unhealthy("local/web"), Decision::Refused).await;
-    assert_eq!((codes(&refused.reasons), refused.if_unhealthy), (vec!["target-not-unhealthy"], true));
+    assert_eq!(codes(&refused.reasons), ["target-not-unhealthy"]);
     let opened = clients.decided(&unhealthy("local/ill"), Decision::Opened).await;
     assert!(opened.if_unhealthy);
     clients.wait_for_status(&opened.run_id, RunStatus::Applied).await;

@@ -177,3 +177,49 @@ async fn a_run_that_is_not_there_or_never_was_admitted_has_no_start() {
         assert_eq!(missing(&status), ("relatch.v1.Run".into(), id.into()));
     }
 }
+
+/// Somebody else started the container while the approved start had not been handed on; then the node died.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settled_run_asks_after_a_start_that_nobody_spoke_of() {
+    let world = World::new([left_down("web")]).await;
+    let (node, mut clients, point) = world.start_held_at("coordinator-after-approval").await;
+    let run = down(&mut clients, "local/web").await;
+    let answer = approve(&mut clients, &approval(&run.run_id)).await.unwrap();
+    assert_eq!(answer.decision(), Decision::Opened, "{answer:#?}");
+    point.reached();
+    world.act("web", Action::Start);
+    let applied = clients.wait_for_status(&run.run_id, RunStatus::Applied).await;
+    // The start may have been sent: the target is closed, until its dispatcher is asked.
+    assert!(applied.events.iter().any(|event| event.kind == "QUARANTINE_BEGAN"), "{applied:#?}");
+    node.kill();
+    let (_node, mut clients) = world.start(&world.options).await;
+    let free = clients.wait_for_run(&run.run_id, "the journal's word", |run| !run.quarantined).await;
+    assert!(free.starts[0].journal.contains("no intent"), "{free:#?}");
+    assert_eq!(free.settlement, applied.settlement, "a settled run never changes its mind");
+    assert_eq!(world.asked("web", Endpoint::Start), 0);
+}
+
+/// An engine that never gets the container up, and somebody, or a script, that never gives up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_has_so_many_starts_and_no_more_and_stays_readable() {
+    let text = "port is already allocated ".repeat(100);
+    let fails = Rule::on(Endpoint::Start).forever().no_effect().status(500, &text);
+    let (world, _node, mut clients) = World::up([left_down("web").rule(fails)]).await;
+    let run = down(&mut clients, "local/web").await;
+    let longest = ApproveStartRequest { reason: "\u{10348}".repeat(1_000), ..approval(&run.run_id) };
+    let mut opened = 0;
+    let refused = loop {
+        let answer = approve(&mut clients, &longest).await.expect("an answer that a client takes");
+        if answer.decision() == Decision::Opened {
+            opened += 1;
+            clients
+                .wait_for_run(&run.run_id, "the start's end", |run| !run.starts[opened - 1].outstanding)
+                .await;
+        } else if codes(&answer.reasons) != ["start-outstanding"] {
+            break answer;
+        }
+    };
+    assert_eq!(codes(&refused.reasons), ["starts-exhausted"], "{refused:#?}");
+    assert_eq!(world.asked("web", Endpoint::Start), opened);
+    assert_eq!(clients.runs().await.len(), 1, "a list of it is no longer than a client takes");
+}

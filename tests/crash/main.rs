@@ -5,6 +5,7 @@
 mod support;
 
 mod attacks;
+mod starts;
 
 use relatch::sim::{ContainerSpec, Engine, StopBehaviour};
 use support::node::Node;

@@ -68,7 +68,8 @@ fn a_start_waits_for_the_restart_that_may_be_under_way_and_one_that_fails_is_spe
     let run = node.recover(&world.target(), &["--grace", "0s"]).run_id();
     left_down(&node, &run);
     let early = approve(&node, &run, &[]);
-    assert_eq!((early.exit, codes(&early.json)), (3, vec!["restart-under-way".to_owned()]), "{early:?}");
+    // A busy engine may be too slow for the look as well; then that is said beside it.
+    assert_eq!((early.exit, codes(&early.json)[0].as_str()), (3, "restart-under-way"), "{early:?}");
     assert!(!early.json["reasons"][0]["endsIn"].is_null(), "it says when it ends: {early:?}");
     assert_eq!(requests(&world), (1, 0), "{}", world.docker.log_tail());
 

@@ -12,6 +12,7 @@ mod timeline;
 use anyhow::bail;
 use serde_json::json;
 
+use super::docker;
 use super::exit::Exit;
 use super::output::Output;
 use crate::docker::Endpoint;
@@ -36,15 +37,9 @@ use timeline::Timeline;
 pub(super) struct Demo {
     /// Use the real Docker Engine there, and really restart a container of yours
     ///
-    /// Without ENDPOINT: unix:///var/run/docker.sock.
-    #[arg(
-        long,
-        value_name = "ENDPOINT",
-        num_args = 0..=1,
-        default_missing_value = "unix:///var/run/docker.sock",
-        requires = "container"
-    )]
-    docker: Option<Endpoint>,
+    /// Without ENDPOINT: that of DOCKER_HOST, else unix:///var/run/docker.sock.
+    #[arg(long, value_name = "ENDPOINT", num_args = 0..=1, requires = "container")]
+    docker: Option<Option<Endpoint>>,
     /// The running container on the engine of --docker that is really restarted, once
     #[arg(long, value_name = "NAME", requires = "docker")]
     container: Option<String>,
@@ -56,11 +51,21 @@ impl Demo {
         let folder = Folder::make()?;
         match (self.docker, self.container) {
             (Some(endpoint), Some(container)) => {
+                let endpoint = match endpoint {
+                    Some(endpoint) => endpoint,
+                    None => endpoint_in(std::env::var("DOCKER_HOST").ok().as_deref())?,
+                };
                 play(Real::begin(&endpoint, &container, &folder, &timeline), &folder, &timeline, output).await
             }
             _ => play(Simulated::begin(&folder, &timeline), &folder, &timeline, output).await,
         }
     }
+}
+
+/// The endpoint that `DOCKER_HOST` names, as Docker's own clients read it: empty is none.
+fn endpoint_in(docker_host: Option<&str>) -> anyhow::Result<Endpoint> {
+    let named = docker_host.filter(|text| !text.is_empty());
+    Ok(named.unwrap_or(docker::DEFAULT).parse()?)
 }
 
 /// Tells the story over the engine that `begin` makes ready, and what its end means.
@@ -83,6 +88,7 @@ async fn play<S: EngineSide>(
 /// Prints the verdicts; an error if an invariant broke.
 fn conclude<S: EngineSide>(told: &Told, timeline: &Timeline, output: &Output) -> anyhow::Result<Exit> {
     timeline.print("");
+    timeline.print("What must be so, by its number among the invariants of ARCHITECTURE.md:");
     for verdict in &told.verdicts {
         let mark = if verdict.kept { "kept  " } else { "BROKEN" };
         timeline.print(&format!("  {mark}  {} ({})", verdict.invariant, verdict.seen));

@@ -62,6 +62,7 @@ pub(super) fn table(checks: &[Check]) -> String {
     text += &match (warnings, failures) {
         (0, 0) => "\nNothing would get in the way of `relatch dev`.\n".to_owned(),
         (_, 0) => format!("\n`relatch dev` can run; {warnings} to look at.\n"),
+        (0, _) => format!("\n`relatch dev` would not work: {failures} to mend first.\n"),
         _ => {
             format!("\n`relatch dev` would not work: {failures} to mend first, and {warnings} to look at.\n")
         }
@@ -83,6 +84,6 @@ mod tests {
         assert_eq!(lines[0], "ok    listen         127.0.0.1:7370 is free");
         assert_eq!(lines[1], "FAIL  docker-socket  it is\u{fffd}[31m red");
         assert_eq!(lines[2], "                     → start it");
-        assert!(text.contains("1 to mend first"), "{text}");
+        assert!(text.ends_with("1 to mend first.\n"), "{text}");
     }
 }

@@ -110,7 +110,9 @@ fn table(runs: &[Run]) -> String {
 
 /// The settlement, else the codes of the reasons.
 fn why(run: &Run) -> String {
-    let codes: Vec<&str> = run.reasons.iter().map(|reason| reason.code.as_str()).collect();
+    let mut codes: Vec<&str> = run.reasons.iter().map(|reason| reason.code.as_str()).collect();
+    // Two holds are one kind of reason.
+    codes.dedup();
     if codes.is_empty() { run.settlement.clone() } else { codes.join(", ") }
 }
 

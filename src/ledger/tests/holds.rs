@@ -53,6 +53,21 @@ fn every_scope_holds_what_it_covers_and_nothing_else() {
 }
 
 #[test]
+fn a_hold_by_an_id_or_the_beginning_that_stands_for_it_holds_its_container() {
+    for (host, chars, held) in
+        [("local", 64, true), ("local", 12, true), ("local", 11, false), ("edge", 64, false)]
+    {
+        let mut world = World::roomy();
+        let ask = world.ask();
+        let id = ask.0.baseline.incarnation.container_id.clone();
+        let spelled = format!("{host}/{}", &id.as_str()[..chars]);
+        placed(world.place(hold(1, of_target(&spelled))));
+        let kind = if held { DecisionKind::Refused } else { DecisionKind::Opened };
+        assert_eq!(world.decide(ask).kind, kind, "{spelled}");
+    }
+}
+
+#[test]
 fn a_hold_says_who_and_why_since_when_and_until_when() {
     let mut world = World::roomy();
     world.clock_ms = 500;

@@ -220,3 +220,28 @@ fn a_share_that_is_made_smaller_counts_what_is_remembered_already() {
     let request = paused(&mut world, "ann");
     world.refused(request);
 }
+
+#[test]
+fn an_attach_that_asks_under_another_condition_says_that_this_is_left_aside() {
+    for (first, second, left_aside) in [
+        (Diagnosis::Callers, Diagnosis::Callers, None),
+        (Diagnosis::Callers, Diagnosis::Unhealthy, Some("is for any health")),
+        (Diagnosis::Unhealthy, Diagnosis::Callers, Some("is for an unhealthy container alone")),
+    ] {
+        let mut world = World::roomy();
+        let mut ask = world.ask();
+        ask.0.diagnosis = first;
+        ask.0.baseline.health = Health::Unhealthy;
+        world.open(ask);
+        let mut ask = world.ask();
+        ask.0.diagnosis = second;
+        let decision = world.decide(ask);
+        assert_eq!(decision.kind, DecisionKind::Attached);
+        let said: Vec<bool> =
+            left_aside.iter().map(|text| decision.ignored.iter().any(|line| line.contains(text))).collect();
+        assert_eq!(
+            (said, decision.ignored.len()),
+            (vec![true; left_aside.iter().len()], left_aside.iter().len())
+        );
+    }
+}

@@ -221,8 +221,6 @@ fn a_change_of_limits_changes_what_it_names_alone_and_an_invalid_one_nothing() {
 #[test]
 fn no_limit_is_so_long_that_apply_cannot_reckon_with_it() {
     let longest = LimitsChange {
-        grace_max_s: Some(86_400),
-        margin_ms: Some(86_400_000),
         connect_ms: Some(86_400_000),
         dispatch_by_ms: Some(86_400_000),
         quarantine_ms: Some(u64::MAX),

@@ -195,6 +195,21 @@ fn one_start_is_outstanding_at_a_time_and_is_spent_at_its_deadline() {
     assert_eq!(world.approve(approval), [ReasonCode::StartOutstanding]);
 }
 
+#[test]
+fn a_run_has_so_many_starts_and_no_more_however_each_ends() {
+    let mut world = World::roomy();
+    let run = world.left_down();
+    for n in 1..=20 {
+        let approval = world.approval(&run, n);
+        assert_eq!(world.approve(approval), [], "start {n}");
+        world.start_exchanged(&run, n, replied(500, Wire::Unix, EngineProof::Proven));
+    }
+    let approval = world.approval(&run, 21);
+    assert_eq!(world.approve(approval), [ReasonCode::StartsExhausted]);
+    assert_eq!(world.run(&run).starts.len(), 20);
+    assert_eq!(world.word(&run), "UNRESOLVED", "it can be resolved");
+}
+
 /// Every way to know that a start was not sent and never will be.
 fn tell_unsent(world: &mut World, run: &RunId, way: usize) {
     let refusal = NotWritten { cause: NotWrittenCause::IncarnationChanged, detail: "test".to_owned() };
@@ -363,4 +378,29 @@ fn a_start_is_charged_to_nothing() {
     assert_eq!(world.word(&run), "APPLIED");
     let ask = world.ask();
     world.open(ask);
+}
+
+/// A run that is resolved revokes what its own tasks are about to send.
+#[test]
+fn the_proposers_word_after_the_journals_that_nothing_was_sent_is_no_contradiction() {
+    for word in [JournalWord::NoIntent, JournalWord::NotSent] {
+        let refusal = NotWritten { cause: NotWrittenCause::Held, detail: "test".to_owned() };
+        let never = || Attestation::NeverHandedOn { proposer: proposer(), refusal: refusal.clone() };
+        let mut world = World::roomy();
+        let run = world.started();
+        world.start_attested(&run, 1, journal_word(word.clone()));
+        let outcome = world.start_attested(&run, 1, never());
+        assert_eq!(outcome, Outcome::Recorded { changed: false }, "{word:?}");
+
+        let ask = world.ask().id("q2").container("2").target("local/other");
+        let run = world.open(ask);
+        world.journal_says(&run, position("a", 9), word.clone());
+        let outcome = world.apply(Command::Attest(Box::new(Attest {
+            run: run.clone(),
+            start: None,
+            attestation: never(),
+        })));
+        assert_eq!(outcome, Outcome::Recorded { changed: false }, "{word:?}");
+        assert_eq!(world.run(&run).times(EventKind::Contradicted), 0, "{word:?}");
+    }
 }
