@@ -28,12 +28,11 @@ pub(super) async fn take_over_start(
     id: &RunId,
     start: &RunId,
 ) -> Result<(), Deposed> {
-    let Some((run, _, _)) = open_run(shared, id) else { return Ok(()) };
-    let Some(host) = shared.host(run.target.host()) else { return Ok(()) };
-    for order in OrderOf::all(&run).iter().filter(|order| order.start.as_ref() == Some(start)) {
-        ask_journal(shared, term, host, order).await?;
-    }
-    Ok(())
+    let Some((run, baseline, _)) = open_run(shared, id) else { return Ok(()) };
+    let (Some(host), Some(start)) = (shared.host(run.target.host()), run.start(start)) else {
+        return Ok(());
+    };
+    ask_journal(shared, term, host, &OrderOf::start(&run, &baseline, start)).await.map(drop)
 }
 
 /// Counts what could not be read in time as unreadable, so that one bad host stops nothing else.

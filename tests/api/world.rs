@@ -6,7 +6,7 @@ use relatch::rpc::v1;
 use relatch::rpc::v1::holds_client::HoldsClient;
 use relatch::rpc::v1::limits_client::LimitsClient;
 use relatch::rpc::v1::recovery_client::RecoveryClient;
-use relatch::sim::{Action, ContainerSpec, Endpoint, Engine, Event, Rule};
+use relatch::sim::{Action, ContainerSpec, Endpoint, Engine, Event};
 use tonic::transport::{Channel, Endpoint as Address};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
@@ -45,24 +45,12 @@ impl World {
         (node, clients, hold)
     }
 
-    pub fn hold(&self, name: &str) -> Hold {
-        Hold::new(self.dir.path(), name)
-    }
-
     pub fn path(&self, name: &str) -> String {
         self.dir.path().join(name).display().to_string()
     }
 
     pub fn id(&self, name: &str) -> String {
         self.engine.container_id(name).expect("the container exists")
-    }
-
-    pub fn script(&self, name: &str, rule: Rule) {
-        self.engine.script(name, [rule]).expect("the container exists");
-    }
-
-    pub fn act(&self, name: &str, action: Action) {
-        self.engine.act(Some(name), action).expect("the container exists");
     }
 
     /// Something that concerns the whole engine.

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use relatch::sim::{
-    Action, ContainerSpec, Endpoint, Engine, EngineBuilder, Entry, Event, History, Rule, StopBehaviour,
-};
+use relatch::sim::{ContainerSpec, Endpoint, Engine, EngineBuilder, Entry, Event, History, StopBehaviour};
 use serde_json::Value;
 
 use crate::support::node::{Answer, Hold, Node};
@@ -40,20 +38,8 @@ impl World {
         (node, hold)
     }
 
-    pub fn hold(&self, name: &str) -> Hold {
-        Hold::new(self.dir.path(), name)
-    }
-
     pub fn id(&self, name: &str) -> String {
         self.engine.container_id(name).expect("the container exists")
-    }
-
-    pub fn script(&self, name: &str, rule: Rule) {
-        self.engine.script(name, [rule]).expect("the container exists");
-    }
-
-    pub fn act(&self, name: &str, action: Action) {
-        self.engine.act(Some(name), action).expect("the container exists");
     }
 
     /// `StartedAt`, as an inspect shows it.
