@@ -112,7 +112,8 @@ impl Sending {
         }
         let now = shared.consensus.cluster_time();
         if now > self.send_by {
-            let detail = format!("it is {now} on the cluster clock; it was to be sent by {}", self.send_by);
+            let late_ms = now.since_ms(self.send_by);
+            let detail = format!("the time to send it in was over {late_ms} ms before its last check");
             return Err(NotWritten { cause: NotWrittenCause::TicketExpired, detail });
         }
         let (names, id) = ([self.name.as_str(), ticket.name()], &self.order.incarnation.container_id);

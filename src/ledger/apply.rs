@@ -15,7 +15,7 @@ use super::run::{Interlock, Run};
 use crate::model::{ClusterId, ClusterTime, Holes, HostName, LogIndex, RequestId, RunId};
 
 /// The newest rules that this build knows.
-pub const RULES_LEVEL: u32 = 2;
+pub const RULES_LEVEL: u32 = 3;
 
 /// An entry that this build must not apply. The node stops; it never skips one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -176,7 +176,7 @@ impl Ledger {
             Command::RecordExchange(command) => self.record_exchange(entry, *command),
             Command::Attest(command) => self.attest(entry, *command),
             Command::Observe(command) => self.observe(entry, *command),
-            Command::Verify(command) => self.verify(entry, *command),
+            Command::Verify(command) => self.verify(entry, &command),
             Command::BindHost(command) => self.bind_host(command),
             Command::SetLimits(limits) => self.set_limits(limits),
             Command::ChangeLimits(change) => self.set_limits(self.limits().with(&change)),
@@ -193,8 +193,11 @@ impl Ledger {
     }
 
     fn set_limits(&mut self, limits: Limits) -> Outcome {
-        if let Err(error) = limits.check() {
-            return Outcome::Rejected(Rejection::InvalidLimit(error));
+        // What was stored before a rule came stays in force until it is changed.
+        let before = self.limits().broken(self.rules_level());
+        let broken = limits.broken(self.rules_level()).into_iter().find(|broken| !before.contains(broken));
+        if let Some(broken) = broken {
+            return Outcome::Rejected(Rejection::InvalidLimit(broken));
         }
         self.meta.limits = limits;
         self.touched.insert(Key::Meta);

@@ -48,6 +48,8 @@ mod resolve;
 mod run;
 mod start;
 mod status;
+mod verify;
+mod words;
 
 #[cfg(test)]
 mod tests;
