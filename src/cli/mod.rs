@@ -32,6 +32,7 @@ mod status;
 mod table;
 mod telemetry;
 mod text;
+mod told;
 mod unhold;
 mod view;
 mod wait;
