@@ -93,6 +93,7 @@ fn every_limit_is_there_with_its_default_and_its_bounds() {
         let number = |text: &str| match text {
             "`grace_max_s`" => Limits::default().grace_max_s.into(),
             "`grace_default_s`" => Limits::default().grace_default_s.into(),
+            "`attempts_window_ms`" => Limits::default().attempts_window_ms,
             text => text.replace(',', "").parse::<u64>().expect("a number"),
         };
         let accepts = |value: u64| limits_with(name, &json!(value));
