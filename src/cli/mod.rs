@@ -32,6 +32,7 @@ mod status;
 mod table;
 mod telemetry;
 mod text;
+mod times;
 mod told;
 mod unhold;
 mod view;

@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use prost_types::Timestamp;
-
 use super::duration;
 use super::id_ref::short;
 use super::table::{Fields, Table};
 use super::text::{plain, word};
+use super::times::instant;
+pub(super) use super::times::{length, time};
 use super::told::Told;
-use crate::docker::format_instant;
-use crate::model::EngineInstant;
 use crate::rpc::v1::{
     Assertion, Disposition, Event, Guard, Incarnation, Reason, Resolution, Run, RunStatus, Start,
     Verification,
@@ -252,30 +250,10 @@ pub(super) fn incarnation(incarnation: &Incarnation) -> String {
     format!("{}, {started}", incarnation.container_id)
 }
 
-/// A node's time: to the millisecond, so that a column of them is one.
-pub(super) fn time(at: Option<&Timestamp>) -> String {
-    let Some(at) = at.and_then(engine_instant) else { return "?".into() };
-    let text = at.to_string();
-    // Six of its nine digits, and the Z.
-    text.get(..text.len().saturating_sub(7)).map_or_else(|| "?".into(), |text| format!("{text}Z"))
-}
-
-/// An engine's instant, as Docker writes it.
-fn instant(at: &Timestamp) -> String {
-    engine_instant(at).map_or_else(|| "?".into(), format_instant)
-}
-
-fn engine_instant(at: &Timestamp) -> Option<EngineInstant> {
-    EngineInstant::new(at.seconds, u32::try_from(at.nanos).unwrap_or(0)).ok()
-}
-
-/// A length of time.
-pub(super) fn length(duration: &prost_types::Duration) -> String {
-    duration::show(Duration::try_from(*duration).unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
+    use prost_types::Timestamp;
+
     use super::*;
     use crate::ledger::ReasonCode;
 
@@ -358,15 +336,6 @@ mod tests {
         assert!(text.contains("reply-lost: 500: … (as above)\n"), "{text}");
         seen.settlement = format!("the engine refused it with 404: {words}; another container answers");
         assert_eq!(page(&seen).matches(words.trim_end()).count(), 1, "{}", page(&seen));
-    }
-
-    #[test]
-    fn times_of_one_column_have_as_many_digits_and_a_start_has_those_of_the_engine() {
-        let at = |nanos| Timestamp { seconds: 1_714_558_830, nanos };
-        assert_eq!(time(Some(&at(100_000_000))), "2024-05-01T10:20:30.100Z");
-        assert_eq!(time(Some(&at(0))), "2024-05-01T10:20:30.000Z");
-        let life = Incarnation { started_at: Some(at(100_000_007)), ..Incarnation::default() };
-        assert!(incarnation(&life).contains("started 2024-05-01T10:20:30.100000007Z"));
     }
 
     #[test]

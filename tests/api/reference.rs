@@ -94,6 +94,7 @@ fn every_limit_is_there_with_its_default_and_its_bounds() {
             "`grace_max_s`" => Limits::default().grace_max_s.into(),
             "`grace_default_s`" => Limits::default().grace_default_s.into(),
             "`attempts_window_ms`" => Limits::default().attempts_window_ms,
+            "`backoff_longest_ms`" => Limits::default().backoff_longest_ms,
             text => text.replace(',', "").parse::<u64>().expect("a number"),
         };
         let accepts = |value: u64| limits_with(name, &json!(value));
