@@ -97,7 +97,7 @@ impl Journal {
         }
         let (floors, runs) = read_records(&database)?;
         if begun {
-            database.write_synced(batch_of(&head, &[])?)?;
+            database.write_synced("sync-new-journal", batch_of(&head, &[])?)?;
         }
         let guard = Arc::new(Guard::new(GuardState { head, floors, runs }, holes));
         Ok(Self { database, guard, writer: Arc::default() })
@@ -215,7 +215,7 @@ impl Journal {
         let (database, guard) = (self.database.clone(), Arc::clone(&self.guard));
         let written = spawn_blocking(move || {
             failpoint::reach("journal-before-write");
-            database.write_synced(batch)?;
+            database.write_synced("sync-journal", batch)?;
             guard.advance(head);
             then(&guard);
             drop(writer);

@@ -1,5 +1,6 @@
 //! A relatch node as its own process, and the command line as its users type it.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -9,8 +10,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::disk::Disk;
+
 /// When waiting for a condition is given up. Not an expectation of speed: a busy machine is slow.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(120);
+
+/// Names a sync that is left out, as `sync-log`: how `scripts/holes.sh` asks whether any test notices.
+pub const LOST_SYNC: &str = "RELATCH_TEST_LOST_SYNC";
 
 /// How a node is started.
 #[derive(Clone, Debug)]
@@ -27,6 +33,8 @@ pub struct NodeOptions {
     pub log: PathBuf,
     /// `FAILPOINTS`.
     pub failpoints: Option<String>,
+    /// What else is in its environment.
+    pub env: Vec<(&'static str, OsString)>,
 }
 
 impl NodeOptions {
@@ -39,7 +47,14 @@ impl NodeOptions {
             args: Vec::new(),
             listen: "127.0.0.1:0".to_owned(),
             failpoints: None,
+            env: Vec::new(),
         }
+    }
+
+    /// The node keeps its data on a disk that can lose its power.
+    pub fn on(mut self, disk: &Disk) -> Self {
+        self.env = disk.environment().map(|(name, value)| (name, value.into())).to_vec();
+        self
     }
 
     pub fn failpoints(mut self, failpoints: &str) -> Self {
@@ -74,6 +89,13 @@ impl NodeOptions {
         .to_vec();
         dev.extend(self.args.iter().cloned());
         dev
+    }
+
+    /// The failpoints of the test, and the sync that is left out by `scripts/holes.sh`.
+    fn points(&self) -> Option<String> {
+        let lost = std::env::var(LOST_SYNC).ok().map(|name| format!("{name}=return(lose)"));
+        let all: Vec<String> = self.failpoints.clone().into_iter().chain(lost).collect();
+        (!all.is_empty()).then(|| all.join(";"))
     }
 
     /// The same node without failpoints: how it is started again after a crash.
@@ -122,7 +144,8 @@ impl Node {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(stderr);
-        if let Some(failpoints) = &options.failpoints {
+        command.envs(options.env.iter().cloned());
+        if let Some(failpoints) = options.points() {
             command.env("FAILPOINTS", failpoints);
         }
         let mut child = command.spawn().expect("starting relatch");
@@ -136,6 +159,15 @@ impl Node {
         // Whatever it prints later must find somebody who reads.
         std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
         Self { child, addr, log }
+    }
+
+    /// Starts it, and waits until a failpoint has killed it, maybe before it says anything.
+    pub fn start_and_die(options: &NodeOptions) {
+        let mut command = relatch();
+        command.args(options.dev()).envs(options.env.iter().cloned()).stdin(Stdio::null());
+        command.env("FAILPOINTS", options.points().expect("a failpoint that kills it"));
+        let output = command.output().expect("running relatch");
+        assert_eq!(output.status.signal(), Some(9), "it ended otherwise: {output:?}");
     }
 
     /// Starts it, and expects it to end by itself with an error. Gives what it said.
