@@ -6,6 +6,7 @@ mod support;
 
 mod attacks;
 mod power;
+mod siege;
 mod starts;
 
 use relatch::sim::{ContainerSpec, Engine, StopBehaviour};

@@ -134,6 +134,11 @@ impl Answer {
 impl Node {
     /// Starts it, and waits until clients can connect.
     pub fn start(options: &NodeOptions) -> Self {
+        Self::start_unless_killed(options).unwrap_or_else(|| panic!("it was killed\n{}", tail(&options.log)))
+    }
+
+    /// The same; none if a failpoint killed it before.
+    pub fn start_unless_killed(options: &NodeOptions) -> Option<Self> {
         let log = options.log.clone();
         let stderr = File::options().create(true).append(true).open(&log).expect("opening the node's log");
         let mut command = relatch();
@@ -153,21 +158,17 @@ impl Node {
         let mut line = String::new();
         let mut reader = BufReader::new(stdout);
         reader.read_line(&mut line).expect("reading its first line");
+        if line.is_empty() {
+            let status = child.wait().expect("waiting for relatch");
+            assert_eq!(status.signal(), Some(9), "it ended with {status:?}\n{}", tail(&log));
+            return None;
+        }
         let ready: Value = serde_json::from_str(&line)
             .unwrap_or_else(|error| panic!("no address ({error}): {line:?}\n{}", tail(&log)));
         let addr = ready["addr"].as_str().expect("an address").to_owned();
         // Whatever it prints later must find somebody who reads.
         std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
-        Self { child, addr, log }
-    }
-
-    /// Starts it, and waits until a failpoint has killed it, maybe before it says anything.
-    pub fn start_and_die(options: &NodeOptions) {
-        let mut command = relatch();
-        command.args(options.dev()).envs(options.env.iter().cloned()).stdin(Stdio::null());
-        command.env("FAILPOINTS", options.points().expect("a failpoint that kills it"));
-        let output = command.output().expect("running relatch");
-        assert_eq!(output.status.signal(), Some(9), "it ended otherwise: {output:?}");
+        Some(Self { child, addr, log })
     }
 
     /// Starts it, and expects it to end by itself with an error. Gives what it said.
@@ -189,6 +190,13 @@ impl Node {
     /// SIGKILL, now.
     pub fn kill(mut self) {
         self.child.kill().expect("killing relatch");
+        let status = self.child.wait().expect("waiting for relatch");
+        assert_eq!(status.signal(), Some(9), "it ended by itself before: {status:?}\n{}", tail(&self.log));
+    }
+
+    /// SIGKILL, unless a failpoint was faster.
+    pub fn kill_if_it_runs(mut self) {
+        let _gone = self.child.kill();
         let status = self.child.wait().expect("waiting for relatch");
         assert_eq!(status.signal(), Some(9), "it ended by itself before: {status:?}\n{}", tail(&self.log));
     }
