@@ -150,9 +150,9 @@ impl Siege {
         let random = &mut self.random;
         let (how, points, answers) = match POINTS.get(random.below(2 * POINTS.len() as u64) as usize) {
             Some((point, most)) => {
-                (*point, format!("{TUNING};{point}={}*off->return(kill)", random.below(most + 1)), 100)
+                (*point, format!("{TUNING};{point}={}*off->return(kill)", random.below(most + 1)), 60)
             }
-            None => ("at random", TUNING.to_owned(), random.below(50)),
+            None => ("at random", TUNING.to_owned(), random.below(30)),
         };
         // A node that dies before anybody can connect to it has answered nobody.
         if let Some(node) = Node::start_unless_killed(&self.world.options.clone().failpoints(&points)) {
