@@ -122,7 +122,8 @@ impl Dispatcher {
     ///
     /// # Errors
     ///
-    /// [`DispatchError`] if the run was acted for before, or what became of it could not be journalled.
+    /// [`DispatchError`] if the run was acted for before, if a later restart of its container was, or if what
+    /// became of it could not be journalled.
     pub async fn dispatch(&self, order: Order, ticket: Ticket) -> Result<Dispatched, DispatchError> {
         let _under_way = UnderWay::begin(&self.0.under_way);
         let turn = self.turn(&order.incarnation.container_id);
@@ -130,6 +131,8 @@ impl Dispatcher {
         if let Some(known) = self.known(&order.run) {
             return Err(DispatchError::ActedBefore { run: order.run, known: Box::new(known) });
         }
+        // It may have been sent: to answer that it was not would be a guess.
+        self.0.journal.require_unfolded(&order.run, &order.fence, &order.incarnation.container_id)?;
         let exchange = match self.send(&order, ticket).await {
             Ok(Sealed::NeverWritten(proof)) | Err(proof) => Exchange::from(proof),
             Ok(written @ Sealed::Written(_)) => Exchange::from(written),
@@ -184,7 +187,7 @@ impl Dispatcher {
         failpoint::reach("dispatch-before-connect");
         let connection = engine.connect().await?;
         failpoint::reach("dispatch-after-connect");
-        if let Err(why) = journal.intend(&order.run, &order.fence, container_id).await {
+        if let Err(why) = journal.intend(order).await {
             return Err(connection.close(why));
         }
         failpoint::reach("dispatch-after-intent");
