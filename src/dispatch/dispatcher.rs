@@ -183,7 +183,6 @@ impl Dispatcher {
 
     async fn send(&self, order: &Order, ticket: Ticket) -> Result<Sealed, NeverWritten> {
         let Inner { engine, journal, clock, .. } = &*self.0;
-        let container_id = &order.incarnation.container_id;
         failpoint::reach("dispatch-before-connect");
         let connection = engine.connect().await?;
         failpoint::reach("dispatch-after-connect");

@@ -31,7 +31,7 @@ async fn a_connection_that_is_cut_is_uncertain_however_little_of_the_request_was
         for ends in [End::Reset, End::Fin] {
             for reads in [Reads::Bytes(0), Reads::Bytes(1), Reads::Bytes(90), Reads::Head] {
                 let name = format!("{reads:?}, then {ends:?}, over a unix socket: {unix}");
-                let server = Server::of_posts(unix).await;
+                let server = Server::of_posts(unix);
                 server.script(Script::cut(reads, ends));
                 let engine = engine(&server);
                 let exchange = restart(&engine, LONG).await;
@@ -83,7 +83,7 @@ async fn half_a_reply_or_none_that_can_be_read_is_uncertain() {
         ("no length", format!("{head}Content-Length: some\r\n\r\nab"), None),
         ("a name that is none", format!("{head}a b: c\r\n\r\n"), None),
     ] {
-        let server = Server::of_posts(true).await;
+        let server = Server::of_posts(true);
         server.script(Script::answers(answer));
         let exchange = restart(&engine(&server), LONG).await;
         uncertain(name, &exchange, status);
@@ -122,7 +122,7 @@ async fn what_an_answer_may_take_of_memory_is_bounded() {
         ),
         ("a body to the end of the connection", fill("HTTP/1.0 500 X\r\n\r\n", "x"), Some(500)),
     ] {
-        let server = Server::of_posts(true).await;
+        let server = Server::of_posts(true);
         server.script(Script::answers(answer));
         let exchange = restart(&engine(&server), LONG).await;
         uncertain(name, &exchange, status);
@@ -135,7 +135,7 @@ async fn what_an_answer_may_take_of_memory_is_bounded() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_whose_connection_was_cut_stays_unresolved_until_its_effect_is_seen() {
-    for server in [Server::unix().await, Server::tcp().await] {
+    for server in [Server::unix(), Server::tcp()] {
         let world = World::of(server, |options| options);
         let over_tcp = world.server.endpoint().starts_with("tcp");
         for ends in [End::Reset, End::Fin] {

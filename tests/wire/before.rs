@@ -28,10 +28,10 @@ fn allow(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("changing rights");
 }
 
-/// The least there is to row one: what the wire shows, and what the ledger makes of it.
+/// What the wire shows of it, and what the ledger makes of that.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_connection_is_proof() {
-    for mut server in [Server::of_posts(true).await, Server::of_posts(false).await] {
+    for mut server in [Server::of_posts(true), Server::of_posts(false)] {
         server.stop_listening().await;
         let exchange = restart(&engine(&server), LONG).await;
         let Exchange::NeverWritten(why) = &exchange else { panic!("{exchange:?}") };
@@ -53,7 +53,7 @@ enum Fault {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_that_cannot_be_connected_to_is_proof_that_nothing_was_sent() {
-    let mut world = World::held(Server::unix().await, without_roots_right_to_every_file);
+    let mut world = World::held(Server::unix(), without_roots_right_to_every_file);
     let path = world.server.path().to_owned();
     for (fault, said) in [
         (Fault::Unlinked, ["No such file or directory (os error 2)", "is the path right?"]),
@@ -109,7 +109,7 @@ async fn a_socket_that_cannot_be_connected_to_is_proof_that_nothing_was_sent() {
 /// A mount of the socket alone keeps what it was made of, whatever is put in its place since: that lasts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_that_was_replaced_behind_its_mount_is_said_to_last() {
-    let server = Server::unix().await;
+    let server = Server::unix();
     let dir = tempfile::tempdir().expect("a folder");
     let mounted = dir.path().join("docker.sock");
     std::fs::File::create(&mounted).expect("a place to mount at");
@@ -144,7 +144,7 @@ async fn a_socket_that_was_replaced_behind_its_mount_is_said_to_last() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_that_cannot_be_connected_to_is_proof_that_nothing_was_sent() {
-    let mut world = World::held(Server::tcp().await, |options| options);
+    let mut world = World::held(Server::tcp(), |options| options);
     let limit = world.node.cli(&["limits", "set", "connect_ms=2s"]);
     assert_eq!(limit.exit, 0, "{limit:#?}");
     for (answers, said) in [
@@ -181,7 +181,7 @@ async fn a_port_that_cannot_be_connected_to_is_proof_that_nothing_was_sent() {
 /// The name was there for the looks. The node has a table of names of its own, and asks nobody else.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_no_longer_resolves_is_proof_that_nothing_was_sent() {
-    let server = Server::tcp().await;
+    let server = Server::tcp();
     let dir = tempfile::tempdir().expect("a folder");
     let (hosts, switch) = (dir.path().join("hosts"), dir.path().join("nsswitch.conf"));
     let known = "127.0.0.1 localhost engine.test\n";
@@ -218,7 +218,7 @@ async fn a_name_that_no_longer_resolves_is_proof_that_nothing_was_sent() {
 /// There is a connection, but before the first write call its end has come, or something that nobody asked for.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_hangs_up_or_speaks_before_it_is_asked_gets_no_byte() {
-    for server in [Server::unix().await, Server::tcp().await] {
+    for server in [Server::unix(), Server::tcp()] {
         let world = World::held(server, |options| options);
         for unasked in
             [None, Some(engine_reply(404, "")), Some(engine_reply(204, "")), Some("\0\0".to_owned())]

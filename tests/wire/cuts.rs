@@ -58,7 +58,7 @@ async fn holds(cut: &Cut) -> Result<(), TestCaseError> {
     let (reply, status) = replies().swap_remove(cut.reply);
     let written = &reply.as_bytes()[..cut.written.min(reply.len())];
     let is_whole = written.len() == reply.len();
-    let server = Server::of_posts(cut.unix).await;
+    let server = Server::of_posts(cut.unix);
     server.script(Script { answers: written.to_vec(), ..Script::cut(cut.reads, cut.ends) });
     let engine = engine(&server);
     let exchange = restart(&engine, DEADLINE).await;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
+use relatch::docker::EngineLimits;
 use relatch::ledger::ReasonCode;
 use relatch::model::{Exchange, Reply};
 use tokio::sync::oneshot;
@@ -44,7 +45,7 @@ async fn a_reply_that_stalls_or_drips_wherever_is_uncertain_at_the_deadline() {
         ("a body that drips", Script::answers(HEAD).dripping(&drops[..99], rarely), ample, Some(500)),
     ];
     let all = cases.map(|(name, script, deadline, status)| async move {
-        let server = Server::of_posts(true).await;
+        let server = Server::of_posts(true);
         server.script(script);
         let exchange = restart(&engine(&server), deadline).await;
         let lost = lost(&exchange);
@@ -67,7 +68,7 @@ async fn a_reply_that_stalls_or_drips_wherever_is_uncertain_at_the_deadline() {
 /// The head comes at once; the body would be whole later.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_whole_only_after_the_deadline_is_lost() {
-    let server = Server::of_posts(true).await;
+    let server = Server::of_posts(true);
     let body = HEAD.replace("100", "20");
     let script = Script::answers(body).dripping(vec![b'x'; 20], Duration::from_millis(100));
     server.script(script);
@@ -79,6 +80,8 @@ async fn a_body_that_is_whole_only_after_the_deadline_is_lost() {
 /// How long the engine takes, and may take; a connection takes a second.
 const WORK: Duration = Duration::from_millis(1200);
 const DEADLINE: Duration = Duration::from_secs(2);
+/// The connection is within its own limit, if not by far.
+const LIMIT_MS: u64 = 2_500;
 
 /// The whole answer came, though the connection and the work together took longer than the deadline.
 fn had_all_its_time(exchange: &Exchange, began: Instant) {
@@ -93,11 +96,12 @@ fn had_all_its_time(exchange: &Exchange, began: Instant) {
 /// The first packet of a connection finds no room: the system sends another after a second.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_connection_takes_nothing_from_the_time_for_the_work() {
-    let mut server = Server::of_posts(false).await;
+    let mut server = Server::of_posts(false);
     server.script(Script::answers(engine_reply(204, "")).taking(WORK));
     server.stop_accepting().await;
     let waiting = server.fill_backlog().await;
     let engine = engine(&server);
+    engine.set_limits(EngineLimits { connect_ms: LIMIT_MS, ..engine.limits() });
     let began = Instant::now();
     let makes_room = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -115,11 +119,12 @@ async fn a_slow_handshake_takes_nothing_from_the_time_for_the_work() {
     let certificates = tempfile::tempdir().expect("a folder");
     pki.clients.client().write(certificates.path(), &pki.engines);
     let tls = pki.acceptor(&pki.engines.server(&["127.0.0.1"]), &[&TLS12]);
-    let server = Server::of_posts_over(tls.clone()).await;
+    let server = Server::of_posts_over(tls.clone());
     server.script(Script::answers(engine_reply(204, "")).taking(WORK));
     let (tell, told) = oneshot::channel();
     server.next(Entry::Reluctant(tls, told));
     let engine = engine_over_tls(&server, certificates.path());
+    engine.set_limits(EngineLimits { connect_ms: LIMIT_MS, ..engine.limits() });
     let began = Instant::now();
     let goes_on = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -133,7 +138,7 @@ async fn a_slow_handshake_takes_nothing_from_the_time_for_the_work() {
 /// container is restarted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_that_stalls_or_drips_leaves_its_run_unresolved_and_holds_up_nothing_else() {
-    let world = World::of(Server::unix().await, |options| options.arg("--margin").arg("15s"));
+    let world = World::of(Server::unix(), |options| options.arg("--margin").arg("15s"));
     world.server.script(Script::answers(format!("{HEAD}half")).then(End::Stall));
     let (stalled, first) = world.opened();
     world

@@ -15,7 +15,7 @@ use crate::world::World;
 async fn an_engine_that_closes_at_once_gets_one_connection_and_at_most_one_head() {
     let mut unsent = 0;
     for unix in [true, false] {
-        let server = Server::of_posts(unix).await;
+        let server = Server::of_posts(unix);
         let engine = engine(&server);
         for round in 1..=20 {
             server.next(Entry::Close);
@@ -51,7 +51,7 @@ async fn an_engine_that_closes_at_once_gets_one_connection_and_at_most_one_head(
 /// The engine keeps every connection open for more, and closes the one that brings a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_whose_answer_is_lost_goes_out_once_over_a_connection_of_its_own() {
-    for server in [Server::unix().await, Server::tcp().await] {
+    for server in [Server::unix(), Server::tcp()] {
         let world = World::of(server, |options| options);
         world.server.script(Script::cut(Reads::Head, End::Fin));
         let (number, run) = world.opened();

@@ -28,7 +28,7 @@ const WRITERS: &[(&str, bool)] = &[
 async fn a_400_or_404_of_the_engine_itself_over_a_unix_socket_is_proof_and_no_other_reply_is() {
     let mut proofs = 0;
     for unix in [true, false] {
-        let server = Server::of_posts(unix).await;
+        let server = Server::of_posts(unix);
         let engine = engine(&server);
         let mut connections = 0;
         for status in STATUSES.iter().copied() {
@@ -65,7 +65,7 @@ async fn a_400_or_404_of_the_engine_itself_over_a_unix_socket_is_proof_and_no_ot
 
 #[tokio::test(flavor = "multi_thread")]
 async fn over_a_unix_socket_a_run_is_settled_by_the_engines_refusal_or_by_a_later_start_alone() {
-    let world = World::of(Server::unix().await, |options| options);
+    let world = World::of(Server::unix(), |options| options);
 
     let (number, run) = world.opened();
     let run = world.node.wait_for_status(&run, "APPLIED");
@@ -108,7 +108,7 @@ async fn over_a_unix_socket_a_run_is_settled_by_the_engines_refusal_or_by_a_late
 
 #[tokio::test(flavor = "multi_thread")]
 async fn over_tcp_no_reply_settles_a_run_whoever_wrote_it() {
-    let world = World::of(Server::tcp().await, |options| options);
+    let world = World::of(Server::tcp(), |options| options);
     for status in [400, 404, 500] {
         world.server.script(Script::answers(engine_reply(status, "{\"message\":\"so be it\"}")));
         let (number, run) = world.opened();
@@ -124,7 +124,7 @@ async fn over_tcp_no_reply_settles_a_run_whoever_wrote_it() {
 /// A text of an engine is kept, but neither all of it nor as it is.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_engines_text_is_kept_bounded_and_harmless() {
-    let world = World::of(Server::unix().await, |options| options);
+    let world = World::of(Server::unix(), |options| options);
     let evil = format!("{{\"message\":\"\\u001b]0;owned\\u0007 \\u202e {}\"}}", "x".repeat(60_000));
     world.server.script(Script::answers(engine_reply(500, &evil)));
     let (_, run) = world.opened();

@@ -45,35 +45,36 @@ enum Listener {
 
 impl Server {
     /// One on a unix socket, which answers looks.
-    pub async fn unix() -> Self {
-        Self::listen(None, None, true).await
+    pub fn unix() -> Self {
+        Self::listen(true, None, true)
     }
 
     /// One on a port.
-    pub async fn tcp() -> Self {
-        Self::listen(Some(None), None, true).await
+    pub fn tcp() -> Self {
+        Self::listen(false, None, true)
     }
 
     /// One on a port, under TLS.
-    pub async fn tls(tls: TlsAcceptor) -> Self {
-        Self::listen(Some(None), Some(tls), true).await
+    pub fn tls(tls: TlsAcceptor) -> Self {
+        Self::listen(false, Some(tls), true)
     }
 
     /// One on a unix socket, or else on a port, to which every connection is a restart's.
-    pub async fn of_posts(unix: bool) -> Self {
-        Self::listen(if unix { None } else { Some(None) }, None, false).await
+    pub fn of_posts(unix: bool) -> Self {
+        Self::listen(unix, None, false)
     }
 
     /// The same under TLS.
-    pub async fn of_posts_over(tls: TlsAcceptor) -> Self {
-        Self::listen(Some(None), Some(tls), false).await
+    pub fn of_posts_over(tls: TlsAcceptor) -> Self {
+        Self::listen(false, Some(tls), false)
     }
 
-    async fn listen(port: Option<Option<u16>>, tls: Option<TlsAcceptor>, looks: bool) -> Self {
+    fn listen(unix: bool, tls: Option<TlsAcceptor>, looks: bool) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
-        let address = match port {
-            None => Address::Unix(dir.path().join("s")),
-            Some(port) => Address::Tcp(SocketAddr::from(([127, 0, 0, 1], port.unwrap_or(0)))),
+        let address = if unix {
+            Address::Unix(dir.path().join("s"))
+        } else {
+            Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)))
         };
         let shared = Arc::new(Shared::new(looks));
         let mut server = Self { address, listener: None, accepting: None, tls, shared, _dir: dir };

@@ -30,7 +30,7 @@ async fn a_handshake_that_fails_is_proof_that_nothing_was_sent() {
     pki.clients.client().write(certificates.path(), &pki.engines);
     let own = pki.acceptor(&pki.engines.server(&["127.0.0.1"]), &[&TLS12, &TLS13]);
     let folder = certificates.path().to_str().expect("a path").to_owned();
-    let world = World::held(Server::tls(own).await, |options| options.arg("--docker-tls").arg(&folder));
+    let world = World::held(Server::tls(own), |options| options.arg("--docker-tls").arg(&folder));
     let limit = world.node.cli(&["limits", "set", "connect_ms=2s"]);
     assert_eq!(limit.exit, 0, "{limit:#?}");
     let another = Pki::new().engines.server(&["127.0.0.1"]);
@@ -68,7 +68,7 @@ async fn a_certificate_that_is_refused_after_the_first_write_is_uncertain() {
     let own = pki.acceptor(&pki.engines.server(&["127.0.0.1"]), &[&TLS13]);
     let folder = certificates.path().to_str().expect("a path").to_owned();
     let written = Hold::new(certificates.path(), "written");
-    let world = World::held(Server::tls(own).await, |options| {
+    let world = World::held(Server::tls(own), |options| {
         let failpoints = options.failpoints.clone().expect("it is held before it connects");
         let failpoints = format!("{failpoints};dispatch-after-first-byte={}", written.action());
         options.failpoints(&failpoints).arg("--docker-tls").arg(&folder)
@@ -103,7 +103,7 @@ async fn a_certificate_that_is_refused_after_the_first_write_counts_as_written()
     let pki = Pki::new();
     let certificates = tempfile::tempdir().expect("a folder");
     pki.clients.client().write(certificates.path(), &pki.engines);
-    let server = Server::of_posts_over(refusing(&TLS13, &pki)).await;
+    let server = Server::of_posts_over(refusing(&TLS13, &pki));
     let (tell, told) = oneshot::channel();
     server.next(Entry::Reluctant(refusing(&TLS13, &pki), told));
     let engine = engine_over_tls(&server, certificates.path());
