@@ -1,5 +1,5 @@
 # The front door. Each target does its own set-up: it says what is missing, and installs it where it may.
-.PHONY: help demo test build lint
+.PHONY: help demo test build lint crash soak
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
@@ -9,6 +9,12 @@ demo: ## the story of a lost answer, told by real processes over a simulated eng
 
 test: ## every test; one group with T=engine (crash, engine, startup, house, holes, unit)
 	@scripts/test.sh $(T)
+
+crash: ## a node under load, killed KILLS times (1000), half of the time with the power lost
+	@RELATCH_KILLS=$${KILLS:-1000} scripts/siege.sh killed_again_and_again_under_load
+
+soak: ## the same for MINUTES (30), beside an engine that fails in every way it has
+	@RELATCH_SOAK_S=$$(($${MINUTES:-30} * 60)) scripts/siege.sh killed_again_and_again_beside_an_engine
 
 build: ## the release binary; the last line is its path
 	@scripts/build.sh

@@ -29,7 +29,8 @@ pub(super) struct SnapshotFolder {
 }
 
 impl SnapshotFolder {
-    /// Opens the folder, makes it if needed, and clears away what a crash left half written.
+    /// Opens the folder, makes it if needed, and clears away what a crash left half written. The current snapshot
+    /// is read once: one that is damaged would be found when it is needed.
     pub(super) fn open(path: PathBuf, cluster: ClusterId) -> Result<Self, StorageError> {
         let failed = |error: io::Error| StorageError::failed("opening", &path, error);
         make_folder(&path)?;
@@ -38,6 +39,10 @@ impl SnapshotFolder {
             if file.extension().is_some_and(|extension| extension == "tmp") {
                 fs::remove_file(&file).map_err(|error| StorageError::failed("removing", &file, error))?;
             }
+        }
+        let current = path.join(CURRENT);
+        if current.exists() {
+            SnapshotFile::open(&current)?.check(&cluster)?;
         }
         Ok(Self { path, cluster, temporaries: AtomicU64::new(0), replacing: Mutex::new(()) })
     }

@@ -92,7 +92,10 @@ pub enum StorageError {
         detail: String,
     },
     /// Something that was stored cannot be read as what it is to be.
-    #[error("reading {}: {detail}", path.display())]
+    #[error(
+        "reading {}: {detail}: restore this directory from a backup, or begin anew with an empty one as a new node",
+        path.display()
+    )]
     Malformed {
         /// What was read.
         path: PathBuf,

@@ -1,4 +1,5 @@
-//! Reads RocksDB's write-ahead logs before RocksDB does, and says where one is damaged.
+//! Reads RocksDB's write-ahead logs, and the log of its files (the manifest), before RocksDB does, and says where
+//! one is damaged.
 //!
 //! RocksDB drops a log's torn tail by itself, but only where the file was cut. A tail of zeros, which a file system
 //! leaves after a loss of power when a file's length reached the disk before its content, it takes for damage; and
@@ -22,14 +23,16 @@ use super::sync::sync_file;
 const BLOCK: usize = 32 << 10;
 const HEADER: usize = 7;
 
-/// Checks every log of the database at `path`, and cuts off a torn tail of zeros.
+/// Checks every log of the database at `path`, and cuts off a torn tail of zeros. Nobody writes to it meanwhile.
 ///
 /// # Errors
 ///
 /// [`StorageError::Damaged`], and nothing was changed then; [`StorageError::Failed`].
 pub(super) fn mend_tail(path: &Path) -> Result<(), StorageError> {
     let logs = logs(path)?;
-    for (n, log) in logs.iter().enumerate() {
+    let manifest = fs::read_to_string(path.join("CURRENT")).map(|name| path.join(name.trim_end()));
+    let manifest = manifest.ok().filter(|manifest| manifest.is_file());
+    for log in logs.iter().chain(&manifest) {
         let content = fs::read(log).map_err(|error| StorageError::failed("reading", log, error))?;
         let damaged = |offset: usize, detail: &str| {
             Err(StorageError::Damaged { path: log.clone(), offset: offset as u64, detail: detail.to_owned() })
@@ -38,7 +41,7 @@ pub(super) fn mend_tail(path: &Path) -> Result<(), StorageError> {
             Verdict::Whole => {}
             Verdict::Damaged { offset, detail } => return damaged(offset, detail),
             // Only the log that was written last can have one.
-            Verdict::Torn { offset, .. } if !logs[n + 1..].iter().all(|later| is_empty(later)) => {
+            Verdict::Torn { offset, .. } if logs.iter().any(|other| other > log && !is_empty(other)) => {
                 return damaged(offset, "it ends there, but later logs go on");
             }
             Verdict::Torn { zeros: false, .. } => {}

@@ -5,6 +5,8 @@
 mod support;
 
 mod attacks;
+mod disks;
+mod flips;
 mod power;
 mod siege;
 mod starts;

@@ -202,6 +202,13 @@ impl Node {
         assert_eq!(status.signal(), Some(9), "it ended by itself before: {status:?}\n{}", tail(&self.log));
     }
 
+    /// The memory that it has, in KiB; none if it is gone.
+    pub fn memory_kib(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.trim().trim_end_matches(" kB").parse().ok()
+    }
+
     /// SIGKILL, unless a failpoint was faster.
     pub fn kill_if_it_runs(mut self) {
         let _gone = self.child.kill();
