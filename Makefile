@@ -7,7 +7,7 @@ help: ## what there is
 demo: ## the story of a lost answer, told by real processes over a simulated engine
 	@scripts/demo.sh
 
-test: ## every test; one group with T=engine (crash, engine, startup, house, holes, unit)
+test: ## every test; one group with T=engine (docs/testing.md has them all)
 	@scripts/test.sh $(T)
 
 crash: ## a node under load, killed KILLS times (1000), half of the time with the power lost

@@ -10,11 +10,11 @@ use super::guard::OrderPermit;
 use super::journal::{Journal, JournalError};
 use super::order::{Action, Order};
 use super::ticket::Ticket;
-use crate::docker::{Engine, NeverWritten, Sealed};
+use crate::docker::{Connection, Engine, NeverWritten, Sealed, Written};
 use crate::env::{Clock, failpoint};
 use crate::model::{
-    ContainerId, Exchange, Fence, Health, JournalPosition, JournalWord, NotWritten, NotWrittenCause,
-    Observation, RunId, Sighting, Term,
+    ContainerId, Exchange, Fence, Health, Hole, JournalPosition, JournalWord, NotWritten, NotWrittenCause,
+    Observation, Reply, RunId, Sighting, Term,
 };
 
 /// What became of an order.
@@ -183,7 +183,6 @@ impl Dispatcher {
 
     async fn send(&self, order: &Order, ticket: Ticket) -> Result<Sealed, NeverWritten> {
         let Inner { engine, journal, clock, .. } = &*self.0;
-        let container_id = &order.incarnation.container_id;
         failpoint::reach("dispatch-before-connect");
         let connection = engine.connect().await?;
         failpoint::reach("dispatch-after-connect");
@@ -201,11 +200,13 @@ impl Dispatcher {
             ticket,
             clock: Arc::clone(clock),
         });
-        let deadline = Duration::from_millis(order.client_deadline_ms);
-        Ok(match order.action {
-            Action::Restart(grace) => connection.restart(container_id, grace, deadline, permit).await,
-            Action::Start => connection.start(container_id, deadline, permit).await,
-        })
+        let sealed = post(order, connection, Arc::clone(&permit)).await;
+        // The hole does what an HTTP library may do by itself.
+        let is_lost = matches!(&sealed, Sealed::Written(Written { reply: Reply::Lost(_), .. }));
+        if is_lost && engine.holes().open(Hole::PostIsRetried) {
+            return Ok(post(order, engine.connect().await?, permit).await);
+        }
+        Ok(sealed)
     }
 
     /// The container must still be the life that the order names, and in the state that its action wants.
@@ -241,5 +242,15 @@ impl Dispatcher {
         // Turns that nobody holds or waits for are forgotten.
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(turns.entry(container_id.clone()).or_default())
+    }
+}
+
+/// The order's one request, over its own connection.
+async fn post(order: &Order, connection: Connection, permit: Arc<OrderPermit>) -> Sealed {
+    let container_id = &order.incarnation.container_id;
+    let deadline = Duration::from_millis(order.client_deadline_ms);
+    match order.action {
+        Action::Restart(grace) => connection.restart(container_id, grace, deadline, permit).await,
+        Action::Start => connection.start(container_id, deadline, permit).await,
     }
 }

@@ -33,6 +33,8 @@ pub struct NodeOptions {
     pub log: PathBuf,
     /// `FAILPOINTS`.
     pub failpoints: Option<String>,
+    /// A command that becomes the node, which is what follows it: one that takes rights away first, say.
+    pub within: Vec<String>,
     /// What else is in its environment.
     pub env: Vec<(&'static str, OsString)>,
 }
@@ -47,8 +49,14 @@ impl NodeOptions {
             args: Vec::new(),
             listen: "127.0.0.1:0".to_owned(),
             failpoints: None,
+            within: Vec::new(),
             env: Vec::new(),
         }
+    }
+
+    pub fn within(mut self, command: &[&str]) -> Self {
+        self.within = command.iter().map(|&part| part.to_owned()).collect();
+        self
     }
 
     /// The node keeps its data on a disk that can lose its power.
@@ -141,7 +149,7 @@ impl Node {
     pub fn start_unless_killed(options: &NodeOptions) -> Option<Self> {
         let log = options.log.clone();
         let stderr = File::options().create(true).append(true).open(&log).expect("opening the node's log");
-        let mut command = relatch();
+        let mut command = relatch_within(&options.within);
         command
             .args(["-o", "json"])
             .args(options.dev())
@@ -356,7 +364,15 @@ impl Answer {
 
 /// The binary under test.
 pub fn relatch() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_relatch"));
+    relatch_within(&[])
+}
+
+/// The same, as what a command becomes.
+fn relatch_within(command: &[String]) -> Command {
+    let binary = env!("CARGO_BIN_EXE_relatch").to_owned();
+    let mut parts = command.iter().chain([&binary]);
+    let mut command = Command::new(parts.next().expect("the binary at least"));
+    command.args(parts);
     // What the person who runs the tests has set for their own cluster is not meant for these.
     for variable in ["RELATCH_ADDR", "FAILPOINTS", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"] {
         command.env_remove(variable);
