@@ -119,6 +119,25 @@ fn a_torn_last_record_is_dropped_and_nothing_before_it() {
     assert_eq!(value(&open(folder.path()), "099").as_deref(), Some("again"));
 }
 
+/// What was in it is in tables, and only a later loss of power has brought its name back.
+#[test]
+fn an_old_log_that_is_needed_no_more_may_be_torn() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path());
+    let old = wal(folder.path());
+    let content = fs::read(&old).unwrap();
+    let database = open(folder.path());
+    database.write_synced(SYNC, put("100", "later")).unwrap();
+    drop(database);
+    assert_ne!(wal(folder.path()), old);
+    for torn in [content[..content.len() - 5].to_vec(), [&content[..content.len() - 5], &[0; 64]].concat()] {
+        fs::write(&old, torn).unwrap();
+        let database = open(folder.path());
+        assert_eq!(value(&database, "099").as_deref(), Some("value-099"));
+        assert_eq!(value(&database, "100").as_deref(), Some("later"));
+    }
+}
+
 #[test]
 fn the_guards_against_lost_writes_are_on_in_what_rocksdb_says_of_itself() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,8 +7,12 @@
 //! acknowledged record after it. Here the two are told apart:
 //!
 //! * a *torn tail* ends where the file ends, in zeros or in the middle of a record, and no whole record follows.
-//!   Nobody was told of it, since what is acknowledged was synced. One of zeros is cut off.
+//!   Nobody was told of it, since what is acknowledged was synced. It is cut off. Should it come back with the next
+//!   loss of power, then RocksDB needs that log no more: it begins no new one before it has stored what was in it.
 //! * anything else is *damage*: the database is refused, with the file and the offset.
+//!
+//! An older log is RocksDB's to judge where it is torn: what it is still needed for, and how long it was when the next
+//! one was begun, stands in the manifest and in the next log (`track_and_verify_wals`).
 //!
 //! The format (RocksDB's `db/log_format.h`): blocks of 32 KiB; in them records of a masked CRC-32C (4 bytes), a
 //! length (2 bytes, little-endian), a type (1 byte), and as many bytes as the length says. The checksum is over
@@ -18,12 +22,11 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use super::error::StorageError;
-use super::sync::sync_file;
 
 const BLOCK: usize = 32 << 10;
 const HEADER: usize = 7;
 
-/// Checks every log of the database at `path`, and cuts off a torn tail of zeros. Nobody writes to it meanwhile.
+/// Checks every log of the database at `path`, and cuts off the torn tail of the last one. Nobody writes to it meanwhile.
 ///
 /// # Errors
 ///
@@ -34,31 +37,23 @@ pub(super) fn mend_tail(path: &Path) -> Result<(), StorageError> {
     let manifest = manifest.ok().filter(|manifest| manifest.is_file());
     for log in logs.iter().chain(&manifest) {
         let content = fs::read(log).map_err(|error| StorageError::failed("reading", log, error))?;
-        let damaged = |offset: usize, detail: &str| {
-            Err(StorageError::Damaged { path: log.clone(), offset: offset as u64, detail: detail.to_owned() })
-        };
         match examine(&content) {
             Verdict::Whole => {}
-            Verdict::Damaged { offset, detail } => return damaged(offset, detail),
-            // Only the log that was written last can have one.
-            Verdict::Torn { offset, .. } if logs.iter().any(|other| other > log && !is_empty(other)) => {
-                return damaged(offset, "it ends there, but later logs go on");
+            Verdict::Damaged { offset } => {
+                let detail = "a record there does not match its checksum".to_owned();
+                return Err(StorageError::Damaged { path: log.clone(), offset: offset as u64, detail });
             }
-            Verdict::Torn { zeros: false, .. } => {}
-            Verdict::Torn { offset, zeros: true } => {
+            Verdict::Torn { .. } if logs.iter().any(|other| other > log && !is_empty(other)) => {}
+            Verdict::Torn { offset } => {
                 let bytes = content.len() - offset;
                 tracing::warn!(log = %log.display(), offset, bytes, "cutting off a torn tail: nobody was told of it");
-                cut(log, offset).map_err(|error| StorageError::failed("cutting", log, error))?;
+                let cut =
+                    OpenOptions::new().write(true).open(log).and_then(|file| file.set_len(offset as u64));
+                cut.map_err(|error| StorageError::failed("cutting", log, error))?;
             }
         }
     }
     Ok(())
-}
-
-fn cut(log: &Path, length: usize) -> std::io::Result<()> {
-    let file = OpenOptions::new().write(true).open(log)?;
-    file.set_len(length as u64)?;
-    sync_file("sync-cut-log", &file)
 }
 
 fn is_empty(log: &Path) -> bool {
@@ -83,14 +78,12 @@ fn logs(path: &Path) -> Result<Vec<PathBuf>, StorageError> {
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Whole,
-    /// From `offset` on nothing is whole; `zeros` if the file ends in zeros that no writer wrote.
+    /// From `offset` on nothing is whole, and nothing was acknowledged.
     Torn {
         offset: usize,
-        zeros: bool,
     },
     Damaged {
         offset: usize,
-        detail: &'static str,
     },
 }
 
@@ -112,10 +105,9 @@ fn examine(log: &[u8]) -> Verdict {
             other => other,
         };
         return match record {
-            Read::Bad { end } if written < end => Verdict::Torn { offset, zeros: true },
-            Read::Short if written < log.len() => Verdict::Torn { offset, zeros: true },
-            Read::Short if !is_followed(log, offset) => Verdict::Torn { offset, zeros: false },
-            _ => Verdict::Damaged { offset, detail: "a record there does not match its checksum" },
+            Read::Bad { end } if written < end => Verdict::Torn { offset },
+            Read::Short if written < log.len() || !is_followed(log, offset) => Verdict::Torn { offset },
+            _ => Verdict::Damaged { offset },
         };
     }
     Verdict::Whole
@@ -182,13 +174,8 @@ mod tests {
         let log = log();
         for length in 0..=log.len() {
             let offset = length / 57 * 57;
-            let expected =
-                if offset == length { Verdict::Whole } else { Verdict::Torn { offset, zeros: false } };
-            // The end of a header may be zero by itself: then it looks as if zeros had been left there.
-            match examine(&log[..length]) {
-                Verdict::Torn { offset: found, .. } => assert_eq!(found, offset, "cut to {length}"),
-                verdict => assert_eq!(verdict, expected, "cut to {length}"),
-            }
+            let expected = if offset == length { Verdict::Whole } else { Verdict::Torn { offset } };
+            assert_eq!(examine(&log[..length]), expected, "cut to {length}");
         }
     }
 
@@ -198,7 +185,7 @@ mod tests {
             let mut log = log();
             log[from..].fill(0);
             log.extend([0; 100]);
-            assert_eq!(examine(&log), Verdict::Torn { offset: from / 57 * 57, zeros: true }, "from {from}");
+            assert_eq!(examine(&log), Verdict::Torn { offset: from / 57 * 57 }, "from {from}");
         }
     }
 
@@ -207,12 +194,7 @@ mod tests {
         for at in 0..log().len() * 8 {
             let mut log = log();
             log[at / 8] ^= 1 << (at % 8);
-            let verdict = examine(&log);
-            let offset = at / 8 / 57 * 57;
-            assert!(
-                matches!(verdict, Verdict::Damaged { offset: found, .. } if found == offset),
-                "bit {at}: {verdict:?}"
-            );
+            assert_eq!(examine(&log), Verdict::Damaged { offset: at / 8 / 57 * 57 }, "bit {at}");
         }
     }
 
@@ -220,6 +202,6 @@ mod tests {
     fn a_hole_of_zeros_before_whole_records_is_damage() {
         let mut log = log();
         log[57..3 * 57].fill(0);
-        assert!(matches!(examine(&log), Verdict::Damaged { offset: 57, .. }));
+        assert_eq!(examine(&log), Verdict::Damaged { offset: 57 });
     }
 }
