@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the checks of tests/fuzz, led by coverage: scripts/fuzz.sh [subject ...]
 #
-#   SECONDS_EACH=60   how long each subject is run
+#   SECONDS_EACH=120  how long each subject is run
 #   KEEP=1            what reaches further than every seed is added to the seeds, KEEP_MOST=12 for each subject
 #
 # Needs Rust's nightly compiler. The instrumented build has a target folder of its own and links the machine's one
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 say() { printf '%s\n' "$*" >&2; }
 
-seconds="${SECONDS_EACH:-60}"
+seconds="${SECONDS_EACH:-120}"
 tools="${RELATCH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/relatch}/tools"
 fuzz_version=0.13.2
 

@@ -170,7 +170,8 @@ fn own(settings: &Settings, database: &Database) -> Result<(), ConsensusError> {
         None => {
             let mut batch = Batch::new();
             batch.put(RAFT, OWNER, encode(&owner));
-            Ok(database.write_synced(batch)?)
+            // Durable with the vote, the first thing that is synced: both go the same way, in this order.
+            Ok(database.write(batch)?)
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use openraft::{Config, SnapshotPolicy};
 
 use super::error::ConsensusError;
-use crate::env::Clock;
+use crate::env::{Clock, failpoint};
 use crate::model::{ClusterId, Holes, NodeId};
 
 /// What a node's consensus is started with.
@@ -50,8 +50,8 @@ impl Default for Tuning {
             heartbeat_ms: 100,
             election_least_ms: 500,
             election_most_ms: 1_000,
-            snapshot_entries: 10_000,
-            kept_entries: 50_000,
+            snapshot_entries: failpoint::number("consensus-snapshot-entries").unwrap_or(10_000),
+            kept_entries: failpoint::number("consensus-kept-entries").unwrap_or(50_000),
         }
     }
 }

@@ -135,55 +135,69 @@ impl SnapshotFile {
         }
     }
 
-    /// Reads the whole of it, and checks all of it: it is this cluster's, complete, and as it was written.
-    pub(super) fn read(
-        &mut self,
-        cluster: &ClusterId,
-    ) -> Result<(Header, Vec<(String, Record)>), StorageError> {
+    /// Checks that it is this cluster's, complete, and as it was written, without a look into its records.
+    pub(super) fn check(&mut self, cluster: &ClusterId) -> Result<Header, StorageError> {
         let header = self.header()?;
         let mut lines = self.lines()?;
         if header.cluster != *cluster {
             let detail = format!("it is of cluster {}, this node of cluster {cluster}", header.cluster);
             return Err(lines.malformed(&detail));
         }
+        let mut hash = Sha256::new();
+        let mut last = Vec::new();
+        while let Some(text) = lines.next_text()? {
+            hash.update(&last);
+            last = text;
+        }
+        let Line::End(end) = lines.parse(&last)? else {
+            return Err(lines.malformed("it ends before its last line: it was cut"));
+        };
+        if end.sha256 != hex(&hash.finalize()) || end.records.checked_add(2) != Some(lines.count) {
+            return Err(lines.malformed("its checksum does not match: it was damaged"));
+        }
+        Ok(header)
+    }
+
+    /// Checks the whole of it, and reads its records.
+    pub(super) fn read(
+        &mut self,
+        cluster: &ClusterId,
+    ) -> Result<(Header, Vec<(String, Record)>), StorageError> {
+        let header = self.check(cluster)?;
+        let mut lines = self.lines()?;
         let mut records = Vec::new();
-        loop {
-            let sum = hex(&lines.hash.clone().finalize());
-            match lines.next()? {
-                Some(Line::Header(_)) if lines.count == 1 => {}
-                Some(Line::Record(stored)) => records.push((stored.key, stored.record)),
-                Some(Line::End(end)) => {
-                    if end.sha256 != sum || end.records != records.len() as u64 {
-                        return Err(lines.malformed("its checksum does not match: it was damaged"));
-                    }
-                    break;
+        while let Some(line) = lines.next()? {
+            match line {
+                Line::Record(stored) => records.push((stored.key, stored.record)),
+                Line::Header(_) if lines.count == 1 => {}
+                Line::End(end) if Some(lines.count) == end.records.checked_add(2) => {}
+                Line::Header(_) | Line::End(_) => {
+                    return Err(lines.malformed("a header or an end stands among its records"));
                 }
-                Some(Line::Header(_)) => return Err(lines.malformed("it has two headers")),
-                None => return Err(lines.malformed("it ends before its last line: it was cut")),
             }
         }
-        match lines.next()? {
-            None => Ok((header, records)),
-            Some(_) => Err(lines.malformed("it goes on after its last line")),
-        }
+        Ok((header, records))
     }
 
     fn lines(&mut self) -> Result<Lines<'_>, StorageError> {
         self.file.rewind().map_err(|error| StorageError::failed("reading", &self.path, error))?;
-        Ok(Lines { path: &self.path, input: BufReader::new(&self.file), hash: Sha256::new(), count: 0 })
+        Ok(Lines { path: &self.path, input: BufReader::new(&self.file), count: 0 })
     }
 }
 
-/// Reads line after line, and takes the hash of what was read.
+/// Reads line after line.
 struct Lines<'a> {
     path: &'a Path,
     input: BufReader<&'a File>,
-    hash: Sha256,
     count: u64,
 }
 
 impl Lines<'_> {
     fn next(&mut self) -> Result<Option<Line>, StorageError> {
+        self.next_text()?.map(|text| self.parse(&text)).transpose()
+    }
+
+    fn next_text(&mut self) -> Result<Option<Vec<u8>>, StorageError> {
         let mut text = Vec::new();
         self.input
             .read_until(b'\n', &mut text)
@@ -195,8 +209,11 @@ impl Lines<'_> {
         if text.last() != Some(&b'\n') {
             return Err(self.malformed("it ends within a line: it was cut"));
         }
-        self.hash.update(&text);
-        serde_json::from_slice(&text).map(Some).map_err(|error| self.malformed(&error.to_string()))
+        Ok(Some(text))
+    }
+
+    fn parse(&self, text: &[u8]) -> Result<Line, StorageError> {
+        serde_json::from_slice(text).map_err(|error| self.malformed(&error.to_string()))
     }
 
     fn own(&self, header: Header) -> Result<Header, StorageError> {

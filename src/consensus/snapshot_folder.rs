@@ -1,8 +1,8 @@
 //! Where a node keeps its one current snapshot.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind, Seek as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Seek as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use super::type_config::StoredMembership;
 use crate::env::failpoint;
 use crate::ledger::Record;
 use crate::model::ClusterId;
-use crate::storage::{Database, StorageError, View, rename};
+use crate::storage::{Database, StorageError, View, make_folder, rename, sync_file};
 
 const CURRENT: &str = "current.jsonl";
 
@@ -29,18 +29,20 @@ pub(super) struct SnapshotFolder {
 }
 
 impl SnapshotFolder {
-    /// Opens the folder, makes it if needed, and clears away what a crash left half written.
+    /// Opens the folder, makes it if needed, and clears away what a crash left half written. The current snapshot
+    /// is read once: one that is damaged would be found when it is needed.
     pub(super) fn open(path: PathBuf, cluster: ClusterId) -> Result<Self, StorageError> {
         let failed = |error: io::Error| StorageError::failed("opening", &path, error);
-        match DirBuilder::new().mode(0o700).create(&path) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
-            _ => {}
-        }
+        make_folder(&path)?;
         for entry in fs::read_dir(&path).map_err(failed)? {
             let file = entry.map_err(failed)?.path();
             if file.extension().is_some_and(|extension| extension == "tmp") {
                 fs::remove_file(&file).map_err(|error| StorageError::failed("removing", &file, error))?;
             }
+        }
+        let current = path.join(CURRENT);
+        if current.exists() {
+            SnapshotFile::open(&current)?.check(&cluster)?;
         }
         Ok(Self { path, cluster, temporaries: AtomicU64::new(0), replacing: Mutex::new(()) })
     }
@@ -76,7 +78,7 @@ impl SnapshotFolder {
             writer.record(key, record).map_err(failed)?;
         }
         let file = writer.end().map_err(failed)?;
-        file.get_ref().sync_all().map_err(failed)?;
+        sync_file("sync-snapshot", file.get_ref()).map_err(failed)?;
         failpoint::reach("raft_snapshot_built");
         self.replace(path, &header)
     }
@@ -87,7 +89,7 @@ impl SnapshotFolder {
         let mut copy = || {
             from.file.rewind()?;
             io::copy(&mut from.file, &mut file)?;
-            file.sync_all()
+            sync_file("sync-adopted-snapshot", &file)
         };
         copy().map_err(|error| StorageError::failed("writing", &path, error))?;
         self.replace(path, header)

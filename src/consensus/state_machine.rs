@@ -173,8 +173,8 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     }
 }
 
-/// Checks a snapshot, keeps it as the current one, and makes it the stored state. The file comes first: if
-/// the process ends between the two, the start finds a snapshot that is ahead of the state, and installs it.
+/// Checks a snapshot, keeps it as the current one, and makes it the stored state. The file comes first, and is
+/// synced: should the state be lost, the start finds a snapshot that is ahead of it, and installs that.
 fn install(
     database: &Database,
     snapshots: &SnapshotFolder,
@@ -201,7 +201,7 @@ fn install(
     batch.put(RAFT, MEMBERSHIP, encode(&header.membership));
     let ledger = Ledger::load(snapshots.cluster().clone(), holes, records).map_err(io::Error::other)?;
     snapshots.adopt(snapshot, &header)?;
-    database.write_synced(batch)?;
+    database.write(batch)?;
     Ok(ledger)
 }
 

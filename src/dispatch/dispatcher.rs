@@ -10,11 +10,11 @@ use super::guard::OrderPermit;
 use super::journal::{Journal, JournalError};
 use super::order::{Action, Order};
 use super::ticket::Ticket;
-use crate::docker::{Engine, NeverWritten, Sealed};
+use crate::docker::{Connection, Engine, NeverWritten, Sealed, Written};
 use crate::env::{Clock, failpoint};
 use crate::model::{
-    ContainerId, Exchange, Fence, Health, JournalPosition, JournalWord, NotWritten, NotWrittenCause,
-    Observation, RunId, Sighting, Term,
+    ContainerId, Exchange, Fence, Health, Hole, JournalPosition, JournalWord, NotWritten, NotWrittenCause,
+    Observation, Reply, RunId, Sighting, Term,
 };
 
 /// What became of an order.
@@ -122,7 +122,8 @@ impl Dispatcher {
     ///
     /// # Errors
     ///
-    /// [`DispatchError`] if the run was acted for before, or what became of it could not be journalled.
+    /// [`DispatchError`] if the run was acted for before, if a later restart of its container was, or if what
+    /// became of it could not be journalled.
     pub async fn dispatch(&self, order: Order, ticket: Ticket) -> Result<Dispatched, DispatchError> {
         let _under_way = UnderWay::begin(&self.0.under_way);
         let turn = self.turn(&order.incarnation.container_id);
@@ -130,6 +131,8 @@ impl Dispatcher {
         if let Some(known) = self.known(&order.run) {
             return Err(DispatchError::ActedBefore { run: order.run, known: Box::new(known) });
         }
+        // It may have been sent: to answer that it was not would be a guess.
+        self.0.journal.require_unfolded(&order.run, &order.fence, &order.incarnation.container_id)?;
         let exchange = match self.send(&order, ticket).await {
             Ok(Sealed::NeverWritten(proof)) | Err(proof) => Exchange::from(proof),
             Ok(written @ Sealed::Written(_)) => Exchange::from(written),
@@ -180,11 +183,10 @@ impl Dispatcher {
 
     async fn send(&self, order: &Order, ticket: Ticket) -> Result<Sealed, NeverWritten> {
         let Inner { engine, journal, clock, .. } = &*self.0;
-        let container_id = &order.incarnation.container_id;
         failpoint::reach("dispatch-before-connect");
         let connection = engine.connect().await?;
         failpoint::reach("dispatch-after-connect");
-        if let Err(why) = journal.intend(&order.run, &order.fence, container_id).await {
+        if let Err(why) = journal.intend(order).await {
             return Err(connection.close(why));
         }
         failpoint::reach("dispatch-after-intent");
@@ -198,11 +200,13 @@ impl Dispatcher {
             ticket,
             clock: Arc::clone(clock),
         });
-        let deadline = Duration::from_millis(order.client_deadline_ms);
-        Ok(match order.action {
-            Action::Restart(grace) => connection.restart(container_id, grace, deadline, permit).await,
-            Action::Start => connection.start(container_id, deadline, permit).await,
-        })
+        let sealed = post(order, connection, Arc::clone(&permit)).await;
+        // The hole does what an HTTP library may do by itself.
+        let is_lost = matches!(&sealed, Sealed::Written(Written { reply: Reply::Lost(_), .. }));
+        if is_lost && engine.holes().open(Hole::PostIsRetried) {
+            return Ok(post(order, engine.connect().await?, permit).await);
+        }
+        Ok(sealed)
     }
 
     /// The container must still be the life that the order names, and in the state that its action wants.
@@ -238,5 +242,15 @@ impl Dispatcher {
         // Turns that nobody holds or waits for are forgotten.
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(turns.entry(container_id.clone()).or_default())
+    }
+}
+
+/// The order's one request, over its own connection.
+async fn post(order: &Order, connection: Connection, permit: Arc<OrderPermit>) -> Sealed {
+    let container_id = &order.incarnation.container_id;
+    let deadline = Duration::from_millis(order.client_deadline_ms);
+    match order.action {
+        Action::Restart(grace) => connection.restart(container_id, grace, deadline, permit).await,
+        Action::Start => connection.start(container_id, deadline, permit).await,
     }
 }

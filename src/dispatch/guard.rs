@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::order::Order;
+use super::order::{Action, Order};
 use super::record::{Head, RunRecord};
 use super::ticket::Ticket;
 use crate::docker::Permit;
@@ -66,13 +66,35 @@ impl Guard {
         higher
     }
 
-    /// From this moment the run does not pass the gate.
-    pub(super) fn revoke(&self, run: &RunId, fence: &Fence, container_id: &ContainerId) -> RunRecord {
+    /// From this moment the run does not pass the gate. None if what was known of it is folded away: it does not
+    /// pass either, but nothing more can be said.
+    pub(super) fn revoke(&self, run: &RunId, fence: &Fence, container_id: &ContainerId) -> Option<RunRecord> {
         let mut state = self.state();
+        if is_folded(&state, run, fence, container_id) {
+            return None;
+        }
         raise_floor(&mut state, container_id, fence.index);
         let record = record_of(&mut state, run, fence, container_id);
         record.revoked = true;
-        record.clone()
+        Some(record.clone())
+    }
+
+    /// True if what was known of the run, if anything was, is folded away.
+    pub(super) fn is_folded(&self, run: &RunId, fence: &Fence, container_id: &ContainerId) -> bool {
+        is_folded(&self.state(), run, fence, container_id) && !self.holes.open(Hole::ForgetIndex)
+    }
+
+    /// The runs that came before this restart of the same container. Its interlock was not opened before theirs
+    /// were settled and out of quarantine, so that nobody asks for them any more; the floor refuses them all.
+    pub(super) fn before(&self, order: &Order) -> Vec<RunId> {
+        // A start comes after its restart, which is open still.
+        if order.action == Action::Start {
+            return Vec::new();
+        }
+        let (container_id, index) = (&order.incarnation.container_id, order.fence.index);
+        let earlier = |record: &RunRecord| record.container_id == *container_id && record.fence.index < index;
+        let state = self.state();
+        state.runs.iter().filter(|(_, record)| earlier(record)).map(|(run, _)| run.clone()).collect()
     }
 
     pub(super) fn acted_for(&self, run: &RunId) -> Option<RunRecord> {
@@ -109,9 +131,10 @@ impl Guard {
         })
     }
 
-    /// The intent is on disk.
-    pub(super) fn intended(&self, run: &RunId, record: RunRecord) {
+    /// The intent is on disk, and what is folded away is gone from there.
+    pub(super) fn intended(&self, run: &RunId, record: RunRecord, folded: &[RunId]) {
         let mut state = self.state();
+        state.runs.retain(|run, _| !folded.contains(run));
         raise_floor(&mut state, &record.container_id, record.fence.index);
         state.runs.insert(run.clone(), record);
     }
@@ -135,6 +158,11 @@ impl Guard {
         record.revoked |= !exchange.was_written();
         record.clone()
     }
+}
+
+fn is_folded(state: &GuardState, run: &RunId, fence: &Fence, container_id: &ContainerId) -> bool {
+    let floor = state.floors.get(container_id).copied().unwrap_or(LogIndex(0));
+    fence.index < floor && !state.runs.contains_key(run)
 }
 
 fn raise_floor(state: &mut GuardState, container_id: &ContainerId, index: LogIndex) {

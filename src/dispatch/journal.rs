@@ -14,6 +14,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::task::spawn_blocking;
 
 use super::guard::{Guard, GuardState};
+use super::order::Order;
 use super::record::{Head, RunRecord};
 use crate::env::{Randomness, RandomnessError, failpoint, hex_id};
 use crate::model::{
@@ -42,6 +43,14 @@ pub enum JournalError {
         key: String,
         /// What is wrong with it.
         detail: String,
+    },
+    /// What it knew of a run is folded away.
+    #[error(
+        "the journal knows nothing more of run {run}: a later restart of its container was acted for since"
+    )]
+    Folded {
+        /// The run.
+        run: RunId,
     },
     /// It is bound to another cluster.
     #[error("the journal is bound to cluster {bound}, this is cluster {asked}")]
@@ -97,7 +106,7 @@ impl Journal {
         }
         let (floors, runs) = read_records(&database)?;
         if begun {
-            database.write_synced(batch_of(&head, &[])?)?;
+            database.write_synced("sync-new-journal", batch_of(&head, &[])?)?;
         }
         let guard = Arc::new(Guard::new(GuardState { head, floors, runs }, holes));
         Ok(Self { database, guard, writer: Arc::default() })
@@ -124,6 +133,19 @@ impl Journal {
         self.guard.acted_for(run).map(|record| (record.word(), record.end))
     }
 
+    /// Refuses a run of which nothing can be known any more.
+    pub(super) fn require_unfolded(
+        &self,
+        run: &RunId,
+        fence: &Fence,
+        container_id: &ContainerId,
+    ) -> Result<(), JournalError> {
+        if self.guard.is_folded(run, fence, container_id) {
+            return Err(JournalError::Folded { run: run.clone() });
+        }
+        Ok(())
+    }
+
     /// Accepts a term, durably. Whatever holds a lower one is not sent any more from now on.
     ///
     /// # Errors
@@ -141,7 +163,8 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// [`JournalError`] if it could not be made durable: then it proves nothing.
+    /// [`JournalError`] if it could not be made durable, or nothing is known of the run any more: then it proves
+    /// nothing.
     pub async fn revoke(
         &self,
         run: &RunId,
@@ -149,29 +172,31 @@ impl Journal {
         container_id: &ContainerId,
     ) -> Result<(JournalWord, Option<Exchange>), JournalError> {
         let writer = Arc::clone(&self.writer).lock_owned().await;
-        let record = self.guard.revoke(run, fence, container_id);
+        let Some(record) = self.guard.revoke(run, fence, container_id) else {
+            return Err(JournalError::Folded { run: run.clone() });
+        };
         let floor = Changed::floor(container_id, self.guard.floor(container_id))?;
         self.write(writer, vec![Changed::run(run, &record)?, floor], Term(0), |_| {}).await?;
         Ok((record.word(), record.end))
     }
 
-    /// Writes "I am about to send", durably, or says why it must not be sent.
+    /// Writes "I am about to send", durably, or says why it must not be sent. What was known of earlier restarts of
+    /// the container is folded into its floor, so that the journal does not grow with their number.
     ///
     /// # Errors
     ///
     /// The refusal. Nothing was written to the engine, and nothing will be under this order.
-    pub(super) async fn intend(
-        &self,
-        run: &RunId,
-        fence: &Fence,
-        container_id: &ContainerId,
-    ) -> Result<(), NotWritten> {
+    pub(super) async fn intend(&self, order: &Order) -> Result<(), NotWritten> {
+        let Order { run, fence, incarnation, .. } = order;
+        let container_id = &incarnation.container_id;
         let writer = Arc::clone(&self.writer).lock_owned().await;
         let record = self.guard.may_intend(run, fence, container_id)?;
         let written = async {
-            let changes = vec![Changed::run(run, &record)?, Changed::floor(container_id, fence.index)?];
+            let folded = self.guard.before(order);
+            let mut changes = vec![Changed::run(run, &record)?, Changed::floor(container_id, fence.index)?];
+            changes.extend(folded.iter().map(Changed::folded));
             let run = run.clone();
-            self.write(writer, changes, fence.term, move |guard| guard.intended(&run, record)).await
+            self.write(writer, changes, fence.term, move |guard| guard.intended(&run, record, &folded)).await
         };
         written
             .await
@@ -215,7 +240,7 @@ impl Journal {
         let (database, guard) = (self.database.clone(), Arc::clone(&self.guard));
         let written = spawn_blocking(move || {
             failpoint::reach("journal-before-write");
-            database.write_synced(batch)?;
+            database.write_synced("sync-journal", batch)?;
             guard.advance(head);
             then(&guard);
             drop(writer);
@@ -229,18 +254,23 @@ impl Journal {
 /// A record that changed, in its stored form.
 struct Changed {
     key: String,
-    value: Vec<u8>,
+    /// None if it is gone.
+    value: Option<Vec<u8>>,
 }
 
 impl Changed {
     fn run(run: &RunId, record: &RunRecord) -> Result<Self, JournalError> {
         let key = format!("run/{run}");
-        Ok(Self { value: encode(&key, record)?, key })
+        Ok(Self { value: Some(encode(&key, record)?), key })
+    }
+
+    fn folded(run: &RunId) -> Self {
+        Self { key: format!("run/{run}"), value: None }
     }
 
     fn floor(container_id: &ContainerId, index: LogIndex) -> Result<Self, JournalError> {
         let key = format!("floor/{container_id}");
-        Ok(Self { value: encode(&key, &index)?, key })
+        Ok(Self { value: Some(encode(&key, &index)?), key })
     }
 }
 
@@ -248,7 +278,10 @@ fn batch_of(head: &Head, changes: &[Changed]) -> Result<Batch, JournalError> {
     let mut batch = Batch::new();
     batch.put(FAMILY, HEAD, encode(HEAD, head)?);
     for change in changes {
-        batch.put(FAMILY, change.key.clone(), change.value.clone());
+        match &change.value {
+            Some(value) => batch.put(FAMILY, change.key.clone(), value.clone()),
+            None => batch.delete(FAMILY, change.key.clone()),
+        }
     }
     Ok(batch)
 }
@@ -260,7 +293,8 @@ fn read_records(database: &Database) -> Result<Records, JournalError> {
     for entry in database.view().entries(FAMILY)? {
         let (key, value) = entry?;
         match read_record(&key, &value)? {
-            Stored::Head(_) => {}
+            // It was read on its own.
+            Stored::Head(head) => drop(head),
             Stored::Floor(id, index) => drop(floors.insert(id, index)),
             Stored::Run(id, record) => drop(runs.insert(id, record)),
         }
@@ -299,7 +333,7 @@ pub(super) fn rewrite_record(key: &str, value: &[u8]) -> Result<(String, Vec<u8>
         Stored::Floor(id, index) => Changed::floor(&id, index)?,
         Stored::Run(id, record) => Changed::run(&id, &record)?,
     };
-    Ok((changed.key, changed.value))
+    Ok((changed.key, changed.value.unwrap_or_default()))
 }
 
 fn encode(key: &str, value: &impl Serialize) -> Result<Vec<u8>, JournalError> {

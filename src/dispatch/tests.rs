@@ -92,6 +92,14 @@ impl World {
         self.dispatcher.dispatch(order.clone(), ticket).await.unwrap().exchange
     }
 
+    /// A later restart of its container was acted for, so that nothing is said of this one, and nothing sent.
+    async fn is_answered_and_not_sent(&self, order: &Order) {
+        let ticket = self.dispatcher.mint_ticket(order).await.unwrap();
+        let answered = self.dispatcher.dispatch(order.clone(), ticket).await;
+        let folded = matches!(answered, Err(DispatchError::Journal(JournalError::Folded { .. })));
+        assert!(folded, "{answered:?}");
+    }
+
     fn posts(&self) -> usize {
         let id = self.engine.container_id("web").unwrap();
         self.engine.log().posts(&id).len()
@@ -143,7 +151,7 @@ async fn a_delayed_order_below_a_later_one_of_its_container_is_answered_not_sent
     assert!(world.send(&late).await.was_written());
     let mut delayed = world.order(1, 1, 10).await;
     delayed.fence = early.fence.clone();
-    assert_eq!(refused_for(&world.send(&delayed).await), NotWrittenCause::Revoked);
+    world.is_answered_and_not_sent(&delayed).await;
     assert_eq!(world.posts(), 1);
     world.end().await;
 }
@@ -301,7 +309,7 @@ async fn a_start_below_its_restart_or_revoked_is_answered_not_sent() {
     let restart = world.order(1, 1, 10).await;
     assert!(world.send(&restart).await.was_written());
     let below = left_down(&world, 2, 9).await;
-    assert_eq!(refused_for(&world.send(&below).await), NotWrittenCause::Fenced);
+    world.is_answered_and_not_sent(&below).await;
     let above =
         Order { run: run_id(3), fence: Fence { index: LogIndex(11), ..below.fence.clone() }, ..below };
     let container_id = &above.incarnation.container_id;
@@ -357,8 +365,9 @@ async fn a_journal_that_is_opened_again_keeps_its_identity_and_what_it_knows() {
     let Observation::Seen(seen) = again.engine().observe(&container_id).await else { panic!() };
     late.incarnation.started_at = seen.started_at.instant().unwrap();
     let ticket = again.mint_ticket(&late).await.unwrap();
-    let refused = again.dispatch(late, ticket).await.unwrap();
-    assert_eq!(refused_for(&refused.exchange), NotWrittenCause::Fenced);
+    let answered = again.dispatch(late, ticket).await;
+    let folded = matches!(answered, Err(DispatchError::Journal(JournalError::Folded { .. })));
+    assert!(folded, "{answered:?}");
     engine.shutdown().await.unwrap();
 }
 
@@ -370,4 +379,46 @@ fn a_journal_of_another_cluster_is_refused() {
     let other = ClusterId::new("f".repeat(32)).unwrap();
     let refused = Journal::open(database, &other, &OsRandomness, Holes::none());
     assert!(matches!(refused.err(), Some(JournalError::OtherCluster { .. })));
+}
+
+/// The journal holds one restart for each container, however many there were; of those before it, it says nothing.
+#[tokio::test]
+async fn what_is_known_of_earlier_restarts_is_folded_into_the_floor() {
+    let world = World::new().await;
+    let mut orders = Vec::new();
+    for n in 1..=3 {
+        let order = world.order(n, 1, n * 10).await;
+        world.send(&order).await;
+        orders.push(order);
+    }
+    let [first, _, last] = &orders[..] else { panic!("three") };
+    let id = &first.incarnation.container_id;
+    assert_eq!(world.dispatcher.known(&first.run), None);
+    assert_eq!(world.dispatcher.known(&last.run).unwrap().word, JournalWord::Intent);
+    // It had an intent, and must never be said to have had none.
+    let asked = world.dispatcher.revoke(&first.run, &first.fence, id).await;
+    assert!(matches!(asked, Err(JournalError::Folded { .. })), "{asked:?}");
+    // It is not sent again either.
+    let now = Order { fence: first.fence.clone(), run: first.run.clone(), ..world.order(4, 1, 40).await };
+    world.is_answered_and_not_sent(&now).await;
+    assert_eq!(world.posts(), 3);
+    // And so it is on disk.
+    let World { engine, dispatcher, clock: _, dir } = world;
+    drop(dispatcher);
+    let again = journal(dir.path()).unwrap();
+    assert!(again.acted_for(&first.run).is_none());
+    let asked = again.revoke(&first.run, &first.fence, id).await;
+    assert!(matches!(asked, Err(JournalError::Folded { .. })), "{asked:?}");
+    engine.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_start_leaves_what_is_known_of_its_restart() {
+    let world = World::new().await;
+    let restart = world.order(1, 1, 10).await;
+    world.send(&restart).await;
+    let start = left_down(&world, 2, 20).await;
+    world.send(&start).await;
+    assert_eq!(world.dispatcher.known(&restart.run).unwrap().word, JournalWord::Intent);
+    world.end().await;
 }

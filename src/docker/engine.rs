@@ -102,7 +102,9 @@ impl Engine {
         *self.0.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
-    pub(super) fn holes(&self) -> Holes {
+    /// The guards that are taken out: none, outside of tests.
+    #[must_use]
+    pub fn holes(&self) -> Holes {
         self.0.holes
     }
 

@@ -22,7 +22,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use crate::model::{Exchange, NotWritten, NotWrittenCause};
+use crate::model::{Exchange, Hole, Holes, NotWritten, NotWrittenCause};
 
 /// Whoever may still say no, asked at the last moment there is: inside the first write call.
 pub trait Permit: Send + Sync {
@@ -90,8 +90,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Armed<S> {
     }
 
     /// Puts the gate before the stream, still armed, and hands out its keeper.
-    pub(super) fn guarded_by(self, permit: Arc<dyn Permit>) -> (Gate<S>, Keeper) {
-        let latch = Arc::new(Latch(Mutex::new(Phase::Armed)));
+    pub(super) fn guarded_by(self, permit: Arc<dyn Permit>, holes: Holes) -> (Gate<S>, Keeper) {
+        let latch = Arc::new(Latch { phase: Mutex::new(Phase::Armed), holes });
         (Gate { inner: self.0, latch: Arc::clone(&latch), permit }, Keeper(latch))
     }
 }
@@ -116,19 +116,22 @@ enum Phase {
 ///
 /// Its lock is never held while foreign code runs, and is taken inside the permit's: always in that order.
 #[derive(Debug)]
-struct Latch(Mutex<Phase>);
+struct Latch {
+    phase: Mutex<Phase>,
+    holes: Holes,
+}
 
 impl Latch {
     fn phase(&self) -> MutexGuard<'_, Phase> {
         // Each change below is one assignment, so a panic elsewhere leaves no half-made state behind.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Armed to writing; false if the gate is not armed.
     fn begin(&self) -> bool {
         let mut phase = self.phase();
         let armed = matches!(*phase, Phase::Armed);
-        if armed {
+        if armed && !self.holes.open(Hole::WriteIsCountedLate) {
             *phase = Phase::Writing { since: Instant::now(), bytes: 0 };
         }
         armed
@@ -137,13 +140,17 @@ impl Latch {
     /// Armed to closed; nothing changes in any other state.
     fn close(&self, why: impl FnOnce() -> NotWritten) {
         let mut phase = self.phase();
-        if matches!(*phase, Phase::Armed) {
+        if matches!(*phase, Phase::Armed) || self.holes.open(Hole::WrittenCanBeClosed) {
             *phase = Phase::Closed(why());
         }
     }
 
     fn count(&self, taken: usize) {
-        match &mut *self.phase() {
+        let mut phase = self.phase();
+        if self.holes.open(Hole::WriteIsCountedLate) && matches!(*phase, Phase::Armed) {
+            *phase = Phase::Writing { since: Instant::now(), bytes: 0 };
+        }
+        match &mut *phase {
             Phase::Writing { bytes, .. } => *bytes = bytes.saturating_add(taken as u64),
             // Once writing, always writing: a count of bytes in any other state would mean that a proof
             // could be given for a request that is on its way.

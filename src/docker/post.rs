@@ -4,7 +4,8 @@
 //! tried again (invariant 2): whoever drops the future drops the socket, and a lost answer stays lost.
 
 use std::error::Error;
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -137,13 +138,14 @@ impl Connection {
 
     async fn post(self, path: &str, client_deadline: Duration, permit: Arc<dyn Permit>) -> Sealed {
         let Self { stream, wire, peer, host, begun_at, holes } = self;
-        let (gate, keeper) = stream.guarded_by(permit);
+        let (gate, keeper) = stream.guarded_by(permit, holes);
         let deadline = Deadline {
             // The hole counts the time to connect against the work.
             fixed_from: holes.open(Hole::DeadlineFromConnect).then_some(begun_at),
             armed_at: Instant::now(),
             length: client_deadline,
             keeper: &keeper,
+            covers_the_body: !holes.open(Hole::BodyHasNoDeadline),
         };
         let request = post_request(&host, path);
         let ended = exchange(gate, request, &deadline).await;
@@ -174,6 +176,7 @@ struct Deadline<'a> {
     armed_at: Instant,
     length: Duration,
     keeper: &'a Keeper,
+    covers_the_body: bool,
 }
 
 impl Deadline<'_> {
@@ -210,20 +213,25 @@ where
     let (mut sender, connection) = http1::handshake(TokioIo::new(gate))
         .await
         .map_err(|error: hyper::Error| lost(None, with_causes(&error)))?;
-    let mut status = None;
+    let status = OnceLock::new();
     let work = async {
+        let mut reply = pin!(async {
+            let response = sender.send_request(request).await.map_err(|error| why_lost(&error))?;
+            status.get_or_init(|| response.status().as_u16());
+            read_whole(response).await
+        });
         // A reply that is there wins over a deadline that has just passed.
         tokio::select! {
             biased;
-            reply = async {
-                let response = sender.send_request(request).await.map_err(|error| why_lost(&error))?;
-                status = Some(response.status().as_u16());
-                read_whole(response).await
-            } => Ok(reply),
-            () = deadline.passed() => Err(deadline.length),
+            reply = &mut reply => Ok(reply),
+            () = deadline.passed() => match status.get() {
+                Some(_) if !deadline.covers_the_body => Ok(reply.await),
+                _ => Err(deadline.length),
+            },
         }
     };
     let (worked, ended) = carry(&mut Some(connection), work).await;
+    let status = status.get().copied();
     match worked {
         Ok(Ok(reply)) => Ok(reply),
         Ok(Err(detail)) => Err(lost(status, refused(&ended).map_or(detail, |why| format!("TLS: {why}")))),
@@ -234,11 +242,14 @@ where
     }
 }
 
-/// A reply with its whole body. A body that ends before its declared length, or without its last chunk, is
+/// A reply with its whole body. A 101 is none: it hands the connection over to what nobody asked for. A body that ends before its declared length, or without its last chunk, is
 /// an error here; one without any declared length ends where the engine closes (RFC 9112, section 6.3).
 async fn read_whole(response: Response<Incoming>) -> Result<Reply, String> {
     let status = response.status().as_u16();
     let proof = engine_proof(response.headers());
+    if status == 101 {
+        return Err("its head said 101, and that another protocol follows".to_owned());
+    }
     let body = Limited::new(response.into_body(), BODY_BYTES)
         .collect()
         .await

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::future::poll_fn;
 use std::io;
+use std::path::Path;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
@@ -12,7 +13,7 @@ use tokio::io::{AsyncRead, Join, ReadBuf, ReadHalf, WriteHalf};
 use tokio::time::timeout;
 
 use super::endpoint::Endpoint;
-use crate::env::{Sockets, Stream};
+use crate::env::{Sockets, Stream, is_mount_point};
 
 /// Opens a fresh connection, within one limit for all of it: the look-up of a name, the connection, and the TLS
 /// handshake. The error is one line: what was tried, the system's own words, and a hint for the next step.
@@ -40,7 +41,7 @@ pub(super) async fn connect(
         Err(if connected.load(Ordering::Relaxed) {
             format!("TLS handshake: not ended within {limit_ms} ms; does an engine with TLS listen there?")
         } else {
-            format!("not connected within {limit_ms} ms")
+            format!("not connected within {limit_ms} ms{}", hint(endpoint, &io::ErrorKind::TimedOut.into()))
         })
     });
     ended.map_err(|why| format!("connecting to {endpoint}: {why}"))
@@ -48,13 +49,13 @@ pub(super) async fn connect(
 
 fn hint(endpoint: &Endpoint, error: &io::Error) -> &'static str {
     match endpoint {
-        Endpoint::Unix(_) => unix_hint(error.kind()),
-        Endpoint::Tcp(_) | Endpoint::Tls(..) => tcp_hint(error.kind()),
+        Endpoint::Unix(socket) => unix_hint(error.kind(), socket.as_path()),
+        Endpoint::Tcp(_) | Endpoint::Tls(..) => tcp_hint(error),
     }
 }
 
-fn tcp_hint(kind: io::ErrorKind) -> &'static str {
-    match kind {
+fn tcp_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
         io::ErrorKind::ConnectionRefused => {
             "; nothing listens on that port: is the engine running, and told to listen there (dockerd -H tcp://…)?"
         }
@@ -62,14 +63,28 @@ fn tcp_hint(kind: io::ErrorKind) -> &'static str {
             "; is that machine up, and does a firewall let this port through?"
         }
         io::ErrorKind::PermissionDenied => "; a firewall of this machine forbids it",
-        // The resolver's errors have no kind of their own.
-        _ => "; is the host's name right, and does it resolve here?",
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => {
+            "; what listens there hung up at once: is it the engine, or a proxy whose engine is away?"
+        }
+        // The resolver's errors have neither a kind nor a number of their own.
+        _ if error.raw_os_error().is_none() => "; is the host's name right, and does it resolve here?",
+        _ => "",
     }
 }
 
-fn unix_hint(kind: io::ErrorKind) -> &'static str {
+fn unix_hint(kind: io::ErrorKind, path: &Path) -> &'static str {
     match kind {
         io::ErrorKind::NotFound => "; is the engine installed and running, and is the path right?",
+        // What is no socket refuses as well (`connect(2)`).
+        io::ErrorKind::ConnectionRefused if path.is_dir() => {
+            "; it is a folder, as Docker makes one where the source of a bind mount is missing: remove it, and \
+             mount the folder that the engine's socket is in"
+        }
+        io::ErrorKind::ConnectionRefused if is_mount_point(path) => {
+            "; this socket is mounted by itself, and nobody listens behind it any more: that lasts, even if the \
+             engine is back, until it is mounted anew. Restart the container that it is mounted into, and mount its \
+             folder instead"
+        }
         io::ErrorKind::ConnectionRefused => {
             "; nothing listens on this socket: is the engine running? (A socket that was bind-mounted by itself \
              stays stale after the engine restarts: mount its folder, or restart this container.)"
@@ -160,16 +175,21 @@ mod tests {
             (io::ErrorKind::PermissionDenied, "group"),
             (io::ErrorKind::WouldBlock, "backlog is full"),
         ] {
-            assert!(unix_hint(kind).contains(next), "{kind:?}");
+            assert!(unix_hint(kind, Path::new("/nonexistent")).contains(next), "{kind:?}");
         }
+        let folder = unix_hint(io::ErrorKind::ConnectionRefused, &std::env::temp_dir());
+        assert!(folder.contains("it is a folder"), "{folder}");
         for (kind, next) in [
             (io::ErrorKind::ConnectionRefused, "-H tcp://"),
             (io::ErrorKind::TimedOut, "firewall"),
             (io::ErrorKind::HostUnreachable, "is that machine up"),
+            (io::ErrorKind::ConnectionReset, "hung up"),
             (io::ErrorKind::Other, "does it resolve"),
         ] {
-            assert!(tcp_hint(kind).contains(next), "{kind:?}");
+            assert!(tcp_hint(&kind.into()).contains(next), "{kind:?}");
         }
+        // Too many open files: no name is at fault.
+        assert_eq!(tcp_hint(&io::Error::from_raw_os_error(24)), "");
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@
 //!   the machine had lost the process at exactly this step;
 //! * `return(hold PATH)` creates `PATH.reached` (its ending replaced), and waits there until `PATH` exists;
 //! * `return(lose)`, at points that ask [`loses`], loses what was about to be done;
+//! * `return(20)`, at points that ask [`number`], is that number;
 //! * `pause`, `sleep(ms)`, `panic`, `print`, `delay(ms)` and `yield` do what the `fail` crate says.
 
 /// Passes the point `name`.
@@ -47,6 +48,23 @@ pub fn loses(name: &'static str) -> bool {
 #[inline(always)]
 pub fn loses(_name: &'static str) -> bool {
     false
+}
+
+/// The number that the point `name` was given: `return(20)`.
+#[cfg(feature = "failpoints")]
+pub fn number(name: &'static str) -> Option<u64> {
+    fail::fail_point!(name, |given| match given.as_deref().map(str::parse) {
+        Some(Ok(number)) => Some(number),
+        _ => panic!("failpoint {name} needs a number: write return(20)"),
+    });
+    None
+}
+
+/// None, without the feature `failpoints`.
+#[cfg(not(feature = "failpoints"))]
+#[inline(always)]
+pub fn number(_name: &'static str) -> Option<u64> {
+    None
 }
 
 #[cfg(feature = "failpoints")]

@@ -12,4 +12,4 @@ mod sockets;
 pub use clock::{Clock, SystemClock};
 pub use hole::holes;
 pub use randomness::{OsRandomness, Randomness, RandomnessError, hex_id};
-pub use sockets::{Connecting, OsSockets, Sockets, Stream};
+pub use sockets::{Connecting, OsSockets, Sockets, Stream, is_mount_point};

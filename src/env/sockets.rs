@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::pin::Pin;
 
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -45,4 +46,12 @@ impl Sockets for OsSockets {
             Ok(Box::new(stream) as Box<dyn Stream>)
         })
     }
+}
+
+/// True if something is mounted at that very path: what is there then stays, whatever is put in its place where
+/// it came from. A kernel before Linux 5.8 never says so.
+#[must_use]
+pub fn is_mount_point(path: &Path) -> bool {
+    statx(CWD, path, AtFlags::empty(), StatxFlags::empty())
+        .is_ok_and(|seen| seen.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }

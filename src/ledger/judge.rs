@@ -48,12 +48,14 @@ pub(super) fn judge(
 /// Invariant 4: the only ways to know that nothing happened and nothing will.
 fn proof_of_nothing(run: &Run, interlock: &Interlock, holes: Holes) -> Option<Proof> {
     match &run.exchange {
-        Some(Exchange::NeverWritten(why)) => return Some(Proof::GateClosed(why.clone())),
-        Some(Exchange::Written {
-            wire: Wire::Unix,
-            reply: Reply::Complete { status: status @ (400 | 404), proof: EngineProof::Proven, message },
-            ..
-        }) => return Some(Proof::EngineRefused { status: *status, message: message.clone() }),
+        Some(Exchange::NeverWritten(why)) if !holes.open(Hole::ClosedGateIsUncertain) => {
+            return Some(Proof::GateClosed(why.clone()));
+        }
+        Some(Exchange::Written { wire, reply: Reply::Complete { status, proof, message }, .. })
+            if is_the_engines_refusal(*wire, *status, *proof, holes) =>
+        {
+            return Some(Proof::EngineRefused { status: *status, message: message.clone() });
+        }
         Some(Exchange::Written { reply: Reply::Lost(LostReply { timed_out, detail, .. }), .. }) => {
             if *timed_out && holes.open(Hole::TimeoutIsNotApplied) {
                 let cause = NotWrittenCause::Unreachable;
@@ -62,7 +64,7 @@ fn proof_of_nothing(run: &Run, interlock: &Interlock, holes: Holes) -> Option<Pr
             return None;
         }
         // Once the first write call was made, no other word can take it back.
-        Some(Exchange::Written { .. }) => return None,
+        Some(_) => return None,
         None => {}
     }
     if let Some(why) = &run.never_handed_on {
@@ -76,6 +78,14 @@ fn proof_of_nothing(run: &Run, interlock: &Interlock, holes: Holes) -> Option<Pr
         })),
         Some(JournalWord::Intent | JournalWord::Unreachable { .. }) | None => None,
     }
+}
+
+/// Proof (c): the engine itself looked and refused. Over TCP a proxy may have sent the request twice, and any
+/// other status may come after the stop.
+fn is_the_engines_refusal(wire: Wire, status: u16, proof: EngineProof, holes: Holes) -> bool {
+    (wire == Wire::Unix || holes.open(Hole::TcpRefusalProves))
+        && (proof == EngineProof::Proven || holes.open(Hole::AnyonesRefusalProves))
+        && (matches!(status, 400 | 404) || holes.open(Hole::AnyStatusProves))
 }
 
 /// Invariant 5, and the end of an incarnation.

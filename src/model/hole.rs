@@ -14,8 +14,22 @@ pub enum Hole {
     ForgetIndex,
     /// Invariant 3: the container id is left out of the match for open interlocks.
     MatchByTargetAlone,
+    /// Invariant 2: a request whose reply was lost goes out once more, over another connection.
+    PostIsRetried,
     /// Invariant 4: a lost reply is read as "not applied".
     TimeoutIsNotApplied,
+    /// Invariant 4: a gate that was closed before the first write call proves nothing.
+    ClosedGateIsUncertain,
+    /// Invariant 4: the first write call counts only once it took bytes.
+    WriteIsCountedLate,
+    /// Invariant 4: a gate through which bytes passed can still be closed.
+    WrittenCanBeClosed,
+    /// Invariant 4: a 400 or 404 over TCP is proof as well.
+    TcpRefusalProves,
+    /// Invariant 4: a 400 or 404 is proof whoever wrote it.
+    AnyonesRefusalProves,
+    /// Invariant 4: any answer of the engine itself is proof.
+    AnyStatusProves,
     /// Invariant 4: an absent intent counts without asking which journal says so.
     AnyJournalProves,
     /// Invariant 5: a 204 alone settles a run as applied.
@@ -32,13 +46,22 @@ pub enum Hole {
     ChargeNameAlone,
     /// Invariant 10: the time to connect is taken out of the time for the work.
     DeadlineFromConnect,
+    /// Invariant 10: only the head of a reply must come by the deadline.
+    BodyHasNoDeadline,
 }
 
 const NAMES: &[(Hole, &str)] = &[
     (Hole::DispatchBeforeCommit, "dispatch-before-commit"),
     (Hole::ForgetIndex, "forget-index"),
     (Hole::MatchByTargetAlone, "match-by-target-alone"),
+    (Hole::PostIsRetried, "post-is-retried"),
     (Hole::TimeoutIsNotApplied, "timeout-is-not-applied"),
+    (Hole::ClosedGateIsUncertain, "closed-gate-is-uncertain"),
+    (Hole::WriteIsCountedLate, "write-is-counted-late"),
+    (Hole::WrittenCanBeClosed, "written-can-be-closed"),
+    (Hole::TcpRefusalProves, "tcp-refusal-proves"),
+    (Hole::AnyonesRefusalProves, "anyones-refusal-proves"),
+    (Hole::AnyStatusProves, "any-status-proves"),
     (Hole::AnyJournalProves, "any-journal-proves"),
     (Hole::ReplyIsEvidence, "reply-is-evidence"),
     (Hole::EqualIsLater, "equal-is-later"),
@@ -47,6 +70,7 @@ const NAMES: &[(Hole, &str)] = &[
     (Hole::FailedSettlementSettles, "failed-settlement-settles"),
     (Hole::ChargeNameAlone, "charge-name-alone"),
     (Hole::DeadlineFromConnect, "deadline-from-connect"),
+    (Hole::BodyHasNoDeadline, "body-has-no-deadline"),
 ];
 
 /// A hole that does not exist.

@@ -1,8 +1,8 @@
 //! The data directory itself: one process, one local disk, one identity.
 
-use std::fs::{DirBuilder, File, OpenOptions, read_dir};
+use std::fs::{File, OpenOptions, read_dir};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -10,8 +10,9 @@ use rustix::io::Errno;
 
 use super::error::StorageError;
 use super::file_system::FileSystem;
-use super::files::{replace_file, sync_folder};
+use super::files::replace_file;
 use super::identity::Identity;
+use super::sync::make_folder;
 
 const LOCK: &str = "LOCK";
 const IDENTITY: &str = "identity.json";
@@ -148,11 +149,7 @@ fn create(path: &Path) -> Result<(), StorageError> {
     if let Some(parent) = parent {
         create(parent)?;
     }
-    DirBuilder::new()
-        .mode(0o700)
-        .create(path)
-        .map_err(|error| StorageError::failed("making", path, error))?;
-    sync_folder(parent.unwrap_or(Path::new(".")))
+    make_folder(path)
 }
 
 fn lock(path: &Path) -> Result<File, StorageError> {

@@ -15,6 +15,9 @@ use super::batch::{Batch, Change};
 use super::error::StorageError;
 use super::latch::Latch;
 use super::options::database_options;
+use super::sync::sync_name;
+use super::wal::mend_tail;
+use crate::env::failpoint;
 
 /// A RocksDB that is open. Clones share it; it is closed when the last one is gone.
 ///
@@ -60,9 +63,9 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// [`StorageError::OtherFormat`] if another format's families are in it; [`StorageError::Failed`] if it
-    /// cannot be opened: it is in use, or damaged anywhere but in a tail that nobody was told of. Nothing is
-    /// repaired in silence.
+    /// [`StorageError::OtherFormat`] if another format's families are in it; [`StorageError::Damaged`] or
+    /// [`StorageError::Failed`] if it cannot be opened: it is in use, or damaged anywhere but in a tail that
+    /// nobody was told of. Nothing is repaired in silence.
     pub fn open(path: impl AsRef<Path>, families: &[&'static str]) -> Result<Self, StorageError> {
         let path = path.as_ref();
         let options = database_options(path)?;
@@ -72,8 +75,16 @@ impl Database {
                 // RocksDB insists on having it.
                 [ColumnFamilyDescriptor::new(UNUSED, options.clone())],
             );
+        let is_new = !path.exists();
+        if !is_new {
+            mend_tail(path)?;
+        }
         let rocks = DB::open_cf_descriptors(&options, path, descriptors)
             .map_err(|error| StorageError::failed("opening", path, error))?;
+        if is_new {
+            // RocksDB makes what is in its folder durable, not the folder itself.
+            sync_name("sync-new-database", path)?;
+        }
         Ok(Self {
             inner: Arc::new(Inner {
                 rocks,
@@ -113,14 +124,17 @@ impl Database {
         self.inner.rocks.write(writes).map_err(|error| self.inner.latch.fail(VERB, error))
     }
 
-    /// Makes every write that returned before this call durable.
+    /// Makes every write that returned before this call durable. `name` is that of the call, `sync-…`.
     ///
     /// # Errors
     ///
     /// [`StorageError`]; the failure is latched, and what had been written since the last sync may be lost.
-    pub fn sync(&self) -> Result<(), StorageError> {
+    pub fn sync(&self, name: &'static str) -> Result<(), StorageError> {
         const VERB: &str = "syncing";
         self.inner.latch.check(VERB)?;
+        if failpoint::loses(name) {
+            return Ok(());
+        }
         if self.inner.sync_fails.load(Ordering::SeqCst) {
             return Err(self.inner.latch.fail(VERB, "input/output error (injected)"));
         }
@@ -134,9 +148,9 @@ impl Database {
     /// # Errors
     ///
     /// As of [`Database::write`] and [`Database::sync`].
-    pub fn write_synced(&self, batch: Batch) -> Result<(), StorageError> {
+    pub fn write_synced(&self, name: &'static str, batch: Batch) -> Result<(), StorageError> {
         self.write(batch)?;
-        self.sync()
+        self.sync(name)
     }
 
     /// The value under `key`.

@@ -77,8 +77,25 @@ pub enum StorageError {
         /// What would be understood.
         known: String,
     },
+    /// A byte of a file is not what was written. What comes after it may be lost, and is not guessed at.
+    #[error(
+        "reading {}: it is damaged at byte {offset}: {detail}: restore this directory from a backup, or begin anew \
+         with an empty one as a new node; nothing in it was changed",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where in it, in bytes from its beginning.
+        offset: u64,
+        /// What is wrong there.
+        detail: String,
+    },
     /// Something that was stored cannot be read as what it is to be.
-    #[error("reading {}: {detail}", path.display())]
+    #[error(
+        "reading {}: {detail}: restore this directory from a backup, or begin anew with an empty one as a new node",
+        path.display()
+    )]
     Malformed {
         /// What was read.
         path: PathBuf,

@@ -1,11 +1,12 @@
 //! Whole files that are replaced in one step.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use super::error::StorageError;
+use super::sync::{sync_file, sync_name};
 
 /// The file's content; `None` if there is no such file.
 ///
@@ -31,7 +32,7 @@ pub fn replace_file(path: &Path, content: &[u8]) -> Result<(), StorageError> {
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(content)?;
-        file.sync_all()
+        sync_file("sync-replaced-file", &file)
     };
     write().map_err(|error| StorageError::failed("writing", &temporary, error))?;
     rename(&temporary, path)
@@ -40,12 +41,5 @@ pub fn replace_file(path: &Path, content: &[u8]) -> Result<(), StorageError> {
 /// Moves a file that is already synced to its place, durably.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), StorageError> {
     fs::rename(from, to).map_err(|error| StorageError::failed("renaming", from, error))?;
-    let folder = to.parent().unwrap_or(Path::new("."));
-    sync_folder(folder)
-}
-
-/// Makes the names in a folder durable.
-pub(super) fn sync_folder(folder: &Path) -> Result<(), StorageError> {
-    let sync = || File::open(folder)?.sync_all();
-    sync().map_err(|error| StorageError::failed("syncing", folder, error))
+    sync_name("sync-renamed", to)
 }

@@ -20,7 +20,9 @@ pub mod fuzzing;
 mod identity;
 mod latch;
 mod options;
+mod sync;
 mod sync_speed;
+mod wal;
 
 pub use batch::Batch;
 pub use data_dir::DataDir;
@@ -31,6 +33,7 @@ pub(crate) use files::rename;
 pub use files::{read_file, replace_file};
 pub use flusher::Flusher;
 pub use identity::Identity;
+pub(crate) use sync::{make_folder, sync_file};
 pub use sync_speed::SyncSpeed;
 
 #[cfg(test)]

@@ -182,15 +182,15 @@ async fn an_orderly_end_waits_for_the_answer_of_a_restart_and_a_second_signal_do
     }
 }
 
-struct Health(HealthClient<Channel>);
+pub struct Health(HealthClient<Channel>);
 
 impl Health {
-    async fn of(node: &Node) -> Self {
+    pub async fn of(node: &Node) -> Self {
         let channel = tonic::transport::Endpoint::from_shared(node.addr().to_owned()).unwrap();
         Self(HealthClient::new(channel.connect().await.unwrap()))
     }
 
-    async fn wait_for(&mut self, wanted: ServingStatus) {
+    pub async fn wait_for(&mut self, wanted: ServingStatus) {
         let begun = Instant::now();
         loop {
             let request = HealthCheckRequest { service: String::new() };

@@ -5,9 +5,14 @@
 mod support;
 
 mod attacks;
+mod disks;
+mod flips;
+mod power;
+mod siege;
 mod starts;
 
 use relatch::sim::{ContainerSpec, Engine, StopBehaviour};
+use support::disk::{Disk, Unsynced};
 use support::node::Node;
 use support::scripted::World;
 
@@ -29,13 +34,27 @@ impl World {
         self.engine.log().posts(&self.id()).len()
     }
 
-    /// Asks, lets the failpoint kill the node, and starts it again without one.
-    fn killed_at(&self, failpoint: &str) -> Node {
-        let options = self.options.clone().failpoints(&format!("{failpoint}=return(kill)"));
-        let node = Node::start(&options);
+    /// From now on its nodes keep their data on a disk that can lose its power.
+    fn on_disk(&mut self) -> Disk {
+        let root = self.dir.path().join("disk");
+        std::fs::create_dir(&root).unwrap();
+        let disk = Disk::below(&root);
+        self.options.data_dir = root.join("data");
+        self.options = self.options.clone().on(&disk);
+        disk
+    }
+
+    /// Asks, and lets the failpoint kill the node.
+    fn kill_at(&self, failpoint: &str) {
+        let node = Node::start(&self.options.clone().failpoints(&format!("{failpoint}=return(kill)")));
         let _asking = node.ask("local/web", &["--grace", "1s", "--request-id", "q1"]);
         node.killed_by_failpoint();
-        Node::start(&options.plain())
+    }
+
+    /// The same, and starts it again without one.
+    fn killed_at(&self, failpoint: &str) -> Node {
+        self.kill_at(failpoint);
+        Node::start(&self.options)
     }
 }
 
@@ -56,9 +75,25 @@ const STEPS: &[(&str, &[&str], usize)] = &[
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_step_the_run_is_kept_and_there_is_never_a_second_post() {
-    for (failpoint, statuses, posts) in STEPS {
-        let world = World::new().await;
-        let node = world.killed_at(failpoint);
+    killed_at_any_step(&[None]).await;
+}
+
+/// Not only the process is gone, but whatever it had not synced.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_power_at_any_step_the_run_is_kept_and_there_is_never_a_second_post() {
+    killed_at_any_step(&[Some(Unsynced::Lost), Some(Unsynced::Cut(500)), Some(Unsynced::Zeroed(500))]).await;
+}
+
+/// At each step one of the `losses` happens, the next one at the next step.
+async fn killed_at_any_step(losses: &[Option<Unsynced>]) {
+    for ((failpoint, statuses, posts), loss) in STEPS.iter().zip(losses.iter().cycle()) {
+        let mut world = World::new().await;
+        let disk = loss.map(|loss| (world.on_disk(), loss));
+        world.kill_at(failpoint);
+        if let Some((disk, loss)) = &disk {
+            disk.lose_power(*loss);
+        }
+        let node = Node::start(&world.options);
         let known = node.recover("local/web", &["--grace", "1s", "--request-id", "q1"]);
         assert_eq!(known.json["decision"], "DECISION_OPENED", "{failpoint}: {known:?}");
         let run = node.wait_for_run(&known.run_id(), failpoint, |run| {

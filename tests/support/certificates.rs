@@ -1,11 +1,18 @@
 //! Certificates that are made for one test.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 
 /// A CA of the test's own.
 pub struct Authority {
@@ -65,5 +72,35 @@ impl Issued {
         {
             std::fs::write(dir.join(name), text).expect("writing a certificate");
         }
+    }
+}
+
+/// The two CAs of a test: who signs engines, and whose clients those let in.
+pub struct Pki {
+    pub engines: Authority,
+    pub clients: Authority,
+}
+
+impl Pki {
+    pub fn new() -> Self {
+        Self { engines: Authority::new("engines"), clients: Authority::new("clients") }
+    }
+
+    /// What an engine with this certificate accepts by: clients of the clients' CA, over these versions.
+    pub fn acceptor(&self, server: &Issued, versions: &[&'static SupportedProtocolVersion]) -> TlsAcceptor {
+        let provider = Arc::new(default_provider());
+        let mut roots = RootCertStore::empty();
+        let ca = CertificateDer::from_pem_slice(self.clients.pem().as_bytes()).expect("a CA in PEM");
+        roots.add(ca).expect("a CA");
+        let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        let chain = CertificateDer::from_pem_slice(server.certificate.as_bytes()).expect("a certificate");
+        let key = PrivateKeyDer::from_pem_slice(server.key.as_bytes()).expect("a key");
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions)
+            .expect("versions of TLS")
+            .with_client_cert_verifier(clients.build().expect("a verifier"))
+            .with_single_cert(vec![chain], key)
+            .expect("a certificate and its key");
+        TlsAcceptor::from(Arc::new(config))
     }
 }

@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub mod certificates;
+pub mod disk;
 pub mod dockerd;
 pub mod node;
 pub mod pending;

@@ -1,5 +1,6 @@
 //! A relatch node as its own process, and the command line as its users type it.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -9,8 +10,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::disk::Disk;
+
 /// When waiting for a condition is given up. Not an expectation of speed: a busy machine is slow.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(120);
+
+/// Names a sync that is left out, as `sync-log`: how `scripts/holes.sh` asks whether any test notices.
+pub const LOST_SYNC: &str = "RELATCH_TEST_LOST_SYNC";
 
 /// How a node is started.
 #[derive(Clone, Debug)]
@@ -27,6 +33,10 @@ pub struct NodeOptions {
     pub log: PathBuf,
     /// `FAILPOINTS`.
     pub failpoints: Option<String>,
+    /// A command that becomes the node, which is what follows it: one that takes rights away first, say.
+    pub within: Vec<String>,
+    /// What else is in its environment.
+    pub env: Vec<(&'static str, OsString)>,
 }
 
 impl NodeOptions {
@@ -39,7 +49,20 @@ impl NodeOptions {
             args: Vec::new(),
             listen: "127.0.0.1:0".to_owned(),
             failpoints: None,
+            within: Vec::new(),
+            env: Vec::new(),
         }
+    }
+
+    pub fn within(mut self, command: &[&str]) -> Self {
+        self.within = command.iter().map(|&part| part.to_owned()).collect();
+        self
+    }
+
+    /// The node keeps its data on a disk that can lose its power.
+    pub fn on(mut self, disk: &Disk) -> Self {
+        self.env = disk.environment().map(|(name, value)| (name, value.into())).to_vec();
+        self
     }
 
     pub fn failpoints(mut self, failpoints: &str) -> Self {
@@ -74,6 +97,13 @@ impl NodeOptions {
         .to_vec();
         dev.extend(self.args.iter().cloned());
         dev
+    }
+
+    /// The failpoints of the test, and the sync that is left out by `scripts/holes.sh`.
+    fn points(&self) -> Option<String> {
+        let lost = std::env::var(LOST_SYNC).ok().map(|name| format!("{name}=return(lose)"));
+        let all: Vec<String> = self.failpoints.clone().into_iter().chain(lost).collect();
+        (!all.is_empty()).then(|| all.join(";"))
     }
 
     /// The same node without failpoints: how it is started again after a crash.
@@ -112,9 +142,14 @@ impl Answer {
 impl Node {
     /// Starts it, and waits until clients can connect.
     pub fn start(options: &NodeOptions) -> Self {
+        Self::start_unless_killed(options).unwrap_or_else(|| panic!("it was killed\n{}", tail(&options.log)))
+    }
+
+    /// The same; none if a failpoint killed it before.
+    pub fn start_unless_killed(options: &NodeOptions) -> Option<Self> {
         let log = options.log.clone();
         let stderr = File::options().create(true).append(true).open(&log).expect("opening the node's log");
-        let mut command = relatch();
+        let mut command = relatch_within(&options.within);
         command
             .args(["-o", "json"])
             .args(options.dev())
@@ -122,7 +157,8 @@ impl Node {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(stderr);
-        if let Some(failpoints) = &options.failpoints {
+        command.envs(options.env.iter().cloned());
+        if let Some(failpoints) = options.points() {
             command.env("FAILPOINTS", failpoints);
         }
         let mut child = command.spawn().expect("starting relatch");
@@ -130,12 +166,17 @@ impl Node {
         let mut line = String::new();
         let mut reader = BufReader::new(stdout);
         reader.read_line(&mut line).expect("reading its first line");
+        if line.is_empty() {
+            let status = child.wait().expect("waiting for relatch");
+            assert_eq!(status.signal(), Some(9), "it ended with {status:?}\n{}", tail(&log));
+            return None;
+        }
         let ready: Value = serde_json::from_str(&line)
             .unwrap_or_else(|error| panic!("no address ({error}): {line:?}\n{}", tail(&log)));
         let addr = ready["addr"].as_str().expect("an address").to_owned();
         // Whatever it prints later must find somebody who reads.
         std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
-        Self { child, addr, log }
+        Some(Self { child, addr, log })
     }
 
     /// Starts it, and expects it to end by itself with an error. Gives what it said.
@@ -157,6 +198,20 @@ impl Node {
     /// SIGKILL, now.
     pub fn kill(mut self) {
         self.child.kill().expect("killing relatch");
+        let status = self.child.wait().expect("waiting for relatch");
+        assert_eq!(status.signal(), Some(9), "it ended by itself before: {status:?}\n{}", tail(&self.log));
+    }
+
+    /// The memory that it has, in KiB; none if it is gone.
+    pub fn memory_kib(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.trim().trim_end_matches(" kB").parse().ok()
+    }
+
+    /// SIGKILL, unless a failpoint was faster.
+    pub fn kill_if_it_runs(mut self) {
+        let _gone = self.child.kill();
         let status = self.child.wait().expect("waiting for relatch");
         assert_eq!(status.signal(), Some(9), "it ended by itself before: {status:?}\n{}", tail(&self.log));
     }
@@ -309,7 +364,15 @@ impl Answer {
 
 /// The binary under test.
 pub fn relatch() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_relatch"));
+    relatch_within(&[])
+}
+
+/// The same, as what a command becomes.
+fn relatch_within(command: &[String]) -> Command {
+    let binary = env!("CARGO_BIN_EXE_relatch").to_owned();
+    let mut parts = command.iter().chain([&binary]);
+    let mut command = Command::new(parts.next().expect("the binary at least"));
+    command.args(parts);
     // What the person who runs the tests has set for their own cluster is not meant for these.
     for variable in ["RELATCH_ADDR", "FAILPOINTS", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"] {
         command.env_remove(variable);

@@ -66,7 +66,7 @@ async fn state_that_a_crash_took_is_applied_again_from_the_log() {
     batch.delete_range(LEDGER, "", END);
     batch.delete(RAFT, APPLIED);
     batch.delete(RAFT, MEMBERSHIP);
-    database.write_synced(batch).unwrap();
+    database.write_synced("sync-test", batch).unwrap();
     drop(database);
 
     let node = Node::start(dir.path(), &clock).await;

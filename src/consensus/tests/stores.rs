@@ -101,7 +101,7 @@ async fn an_entry_and_its_position_are_stored_together_or_not_at_all() {
     let (mut first, _) = machine(dir.path(), &database);
     apply(&mut first, entry(1, 1, bind("a"))).await.unwrap();
     database.let_syncs_fail();
-    database.sync().unwrap_err();
+    database.sync("sync-test").unwrap_err();
     apply(&mut first, entry(1, 2, bind("b"))).await.expect_err("a latched database took an entry");
     let gone = database.gone();
     drop((first, database));

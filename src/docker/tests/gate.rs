@@ -73,7 +73,7 @@ fn taking_all(length: usize) -> Poll<io::Result<usize>> {
 fn gate(answer: Answer, permit: Arc<Says>) -> (Gate<Wire>, Keeper, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
     let armed = Armed::over(Ok(Wire { calls: Arc::clone(&calls), answer })).unwrap();
-    let (gate, keeper) = armed.guarded_by(permit);
+    let (gate, keeper) = armed.guarded_by(permit, crate::env::holes().unwrap());
     (gate, keeper, calls)
 }
 

@@ -1,9 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use proptest::prelude::*;
-use tokio::io::AsyncWriteExt;
-
-use super::super::raw::{RawEngine, Visit, engine_at, engine_reply};
+use super::super::raw::{RawEngine, Visit, engine_reply};
 use super::*;
 use crate::model::{EngineProof, GraceSource};
 
@@ -11,8 +8,6 @@ const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcd
 
 /// Far beyond what a test takes: a reply that never comes is cut by the server, not by this.
 const LONG: Duration = Duration::from_secs(600);
-/// The least that is worth waiting for where the deadline itself is what ends the exchange.
-const SHORT: Duration = Duration::from_millis(50);
 
 struct Yes(AtomicUsize);
 
@@ -45,13 +40,6 @@ async fn restart(engine: &Engine, client_deadline: Duration) -> Sealed {
     send(engine.connect().await.unwrap(), client_deadline, yes()).await
 }
 
-fn lost(sealed: Sealed) -> LostReply {
-    match sealed {
-        Sealed::Written(Written { wire: Wire::Unix, reply: Reply::Lost(lost), .. }) => lost,
-        other => panic!("not lost: {other:?}"),
-    }
-}
-
 fn complete(sealed: Sealed) -> (u16, EngineProof, String) {
     match sealed {
         Sealed::Written(Written { reply: Reply::Complete { status, proof, message }, .. }) => {
@@ -76,177 +64,6 @@ fn answering(reply: impl Into<Vec<u8>>) -> RawEngine {
             visit.write(&reply).await;
         }
     })
-}
-
-#[tokio::test]
-async fn a_missing_socket_is_proof_that_nothing_was_sent() {
-    let dir = tempfile::tempdir().unwrap();
-    let why = engine_at(&dir).connect().await.unwrap_err().into_why();
-    assert_eq!(why.cause, NotWrittenCause::Unreachable);
-    assert!(why.detail.starts_with("connecting to unix:///"), "{}", why.detail);
-    assert!(why.detail.contains("No such file or directory (os error 2)"), "{}", why.detail);
-}
-
-#[tokio::test]
-async fn a_socket_without_a_listener_is_proof_that_nothing_was_sent() {
-    let dir = tempfile::tempdir().unwrap();
-    drop(std::os::unix::net::UnixListener::bind(dir.path().join("s")).unwrap());
-    let why = engine_at(&dir).connect().await.unwrap_err().into_why();
-    assert_eq!(why.cause, NotWrittenCause::Unreachable);
-    assert!(why.detail.contains("Connection refused (os error 111)"), "{}", why.detail);
-}
-
-#[tokio::test]
-async fn a_full_backlog_is_proof_that_nothing_was_sent() {
-    let dir = tempfile::tempdir().unwrap();
-    let socket = tokio::net::UnixSocket::new_stream().unwrap();
-    socket.bind(dir.path().join("s")).unwrap();
-    let _never_accepting = socket.listen(1).unwrap();
-    let engine = engine_at(&dir);
-    let mut waiting = Vec::new();
-    let why = loop {
-        match engine.connect().await {
-            Ok(connection) => waiting.push(connection),
-            Err(proof) => break proof.into_why(),
-        }
-        assert!(waiting.len() < 1000, "the backlog never filled");
-    };
-    assert_eq!(why.cause, NotWrittenCause::Unreachable);
-    assert!(why.detail.contains("(os error 11)"), "{}", why.detail);
-    assert!(why.detail.contains("its backlog is full"), "{}", why.detail);
-}
-
-#[tokio::test]
-async fn an_engine_that_closes_at_once_gets_one_connection_and_at_most_one_head() {
-    let mut unsent = 0;
-    for _ in 0..20 {
-        let raw = RawEngine::start(|visit: Visit| async move { drop(visit) });
-        let connection = raw.engine().connect().await.unwrap();
-        raw.after(1).await;
-        match send(connection, LONG, yes()).await {
-            Sealed::NeverWritten(proof) => {
-                unsent += 1;
-                assert_eq!(proof.why().cause, NotWrittenCause::Unreachable);
-            }
-            Sealed::Written(Written { reply: Reply::Lost(lost), .. }) => assert!(!lost.timed_out),
-            other => panic!("{other:?}"),
-        }
-        let arrived = raw.after(1).await;
-        assert_eq!(arrived.len(), 1, "another connection was made");
-    }
-    println!("closed before the first write call: {unsent} of 20");
-
-    // The same with an engine that still reads: what it reads is at most one head.
-    for _ in 0..20 {
-        let raw = RawEngine::start(|mut visit: Visit| async move {
-            visit.stream.shutdown().await.unwrap();
-            visit.read_to_end().await;
-        });
-        let sealed = restart(&raw.engine(), LONG).await;
-        let arrived = raw.after(1).await;
-        assert_eq!(arrived.len(), 1, "another connection was made");
-        match sealed {
-            Sealed::NeverWritten(_) => assert_eq!(arrived[0].len(), 0),
-            Sealed::Written(written) => {
-                assert!(heads(&arrived[0]) <= 1);
-                assert_eq!(written.bytes, arrived[0].len() as u64);
-            }
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_lost_reply_is_uncertain_not_a_no() {
-    let whole = "HTTP/1.1 500 Some\r\nApi-Version: 1.41\r\nContent-Length: 100\r\n\r\n";
-    for (name, reply, status) in [
-        ("nothing at all", String::new(), None),
-        ("half a status line", "HTTP/1.1 20".to_owned(), None),
-        ("half a head", "HTTP/1.1 204 No Content\r\nApi-Ver".to_owned(), None),
-        ("a head without its end", "HTTP/1.1 404 Not Found\r\nApi-Version: 1.41\r\n".to_owned(), None),
-        ("a head without its body", whole.to_owned(), Some(500)),
-        ("half a body", format!("{whole}{{\"message\":"), Some(500)),
-        (
-            "chunks without the last",
-            "HTTP/1.1 404 Some\r\nApi-Version: 1.41\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
-                .to_owned(),
-            Some(404),
-        ),
-        ("garbage", "\0\x01\x02 this is no HTTP \r\n\r\n".to_owned(), None),
-        ("a head without end", format!("HTTP/1.1 204 X\r\n{}", "a: b\r\n".repeat(100_000)), None),
-        (
-            "a body without bound",
-            format!("HTTP/1.1 500 X\r\nContent-Length: 100000\r\n\r\n{}", "x".repeat(100_000)),
-            Some(500),
-        ),
-    ] {
-        let raw = answering(reply);
-        let sealed = restart(&raw.engine(), LONG).await;
-        let arrived = raw.after(1).await;
-        assert_eq!((arrived.len(), heads(&arrived[0])), (1, 1), "{name}: {arrived:?}");
-        let exchange = {
-            let lost = lost(sealed);
-            println!("{name}: {lost:?}");
-            assert_eq!((lost.status, lost.timed_out), (status, false), "{name}: {lost:?}");
-            Reply::Lost(lost)
-        };
-        let exchange = Exchange::Written { wire: Wire::Unix, bytes: 1, reply: exchange };
-        assert!(exchange.was_written() && !exchange.has_ended(), "{name}");
-    }
-}
-
-#[tokio::test]
-async fn a_connection_that_is_cut_while_the_request_is_read_is_uncertain() {
-    for read in [1, 20, 60] {
-        let raw = RawEngine::start(move |mut visit: Visit| async move { visit.read_exactly(read).await });
-        let lost = lost(restart(&raw.engine(), LONG).await);
-        println!("cut after {read} bytes: {lost:?}");
-        assert_eq!((lost.status, lost.timed_out), (None, false));
-        assert_eq!(
-            raw.after(1).await,
-            [b"POST /containers/0123456789abcdef0123456789abcdef012345678"[..]
-                .iter()
-                .chain(b"9abcdef")
-                .copied()
-                .take(read)
-                .collect::<Vec<u8>>()]
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_reply_that_stalls_or_drips_is_uncertain_at_the_deadline() {
-    const HALF: &str = "HTTP/1.1 500 Some\r\nApi-Version: 1.41\r\nContent-Length: 100\r\n\r\nhalf";
-    let silent = RawEngine::start(|mut visit: Visit| async move { visit.read_to_end().await });
-    let stalled = RawEngine::start(|mut visit: Visit| async move {
-        visit.read_head().await;
-        visit.write(HALF.as_bytes()).await;
-        visit.read_to_end().await;
-    });
-    let dripping = RawEngine::start(|mut visit: Visit| async move {
-        visit.read_head().await;
-        visit.write(b"HTTP/1.1 204 No Content\r\nX: ").await;
-        let mut beat = tokio::time::interval(Duration::from_millis(1));
-        while visit.write(b"x").await {
-            beat.tick().await;
-        }
-    });
-    // Where a head is to arrive before the deadline, a busy machine is given time for it.
-    let ample = Duration::from_secs(2);
-    for (name, raw, deadline, status) in [
-        ("silent", silent, SHORT, None),
-        ("stalled", stalled, ample, Some(500)),
-        ("dripping", dripping, SHORT, None),
-    ] {
-        let lost = lost(restart(&raw.engine(), deadline).await);
-        assert_eq!((lost.status, lost.timed_out), (status, true), "{name}: {lost:?}");
-        assert!(
-            lost.detail.contains(&format!("client deadline of {} ms", deadline.as_millis())),
-            "{name}: {lost:?}"
-        );
-        // The socket was dropped with the exchange, so the server's script ends too.
-        let arrived = raw.after(1).await;
-        assert_eq!((arrived.len(), heads(&arrived[0])), (1, 1), "{name}");
-    }
 }
 
 #[tokio::test]
@@ -291,14 +108,6 @@ async fn a_whole_reply_is_told_with_its_status_its_proof_and_its_text() {
         assert_eq!(complete(sealed), expected, "{name}");
         assert_eq!(raw.after(1).await.len(), 1, "{name}");
     }
-}
-
-#[tokio::test]
-async fn a_long_text_of_the_engine_is_kept_in_part() {
-    let raw = answering(engine_reply(500, &format!("{{\"message\":\"{}\"}}", "x".repeat(10_000))));
-    let (_, _, message) = complete(restart(&raw.engine(), LONG).await);
-    assert_eq!(message.chars().count(), 1025);
-    assert!(message.ends_with("x…"));
 }
 
 #[tokio::test]
@@ -369,20 +178,6 @@ async fn a_connection_that_is_given_up_is_proof_and_no_byte_arrives() {
 }
 
 #[tokio::test]
-async fn bytes_that_the_engine_sends_unasked_are_no_reply() {
-    let raw = RawEngine::start(|mut visit: Visit| async move {
-        visit.write(engine_reply(404, "").as_bytes()).await;
-        visit.read_to_end().await;
-    });
-    let connection = raw.engine().connect().await.unwrap();
-    match send(connection, LONG, yes()).await {
-        Sealed::NeverWritten(proof) => println!("{proof:?}"),
-        Sealed::Written(written) => println!("{written:?}"),
-    }
-    assert!(heads(&raw.after(1).await[0]) <= 1);
-}
-
-#[tokio::test]
 async fn dropping_the_exchange_drops_its_socket() {
     let (seen, mut sees) = tokio::sync::watch::channel(false);
     let raw = RawEngine::start(move |mut visit: Visit| {
@@ -445,45 +240,4 @@ async fn a_restart_may_be_owned_by_any_task() {
 async fn a_deadline_beyond_the_end_of_the_clock_is_none() {
     let raw = answering(engine_reply(500, ""));
     assert_eq!(complete(restart(&raw.engine(), Duration::MAX).await).0, 500);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    #[test]
-    fn wherever_the_engine_cuts_what_it_read_was_written(read in 0_usize..200, reply in 0_usize..200) {
-        let whole = engine_reply(404, "{\"message\":\"no\"}");
-        let part = whole.as_bytes()[..reply.min(whole.len())].to_vec();
-        let is_whole = part.len() == whole.len();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let raw = RawEngine::start(move |mut visit: Visit| {
-                let part = part.clone();
-                async move {
-                    visit.read_exactly(read).await;
-                    visit.write(&part).await;
-                }
-            });
-            let permit = yes();
-            let connection = raw.engine().connect().await.unwrap();
-            // A request has fewer than 200 bytes: where the server waits for more, the deadline ends it.
-            let sealed = send(connection, SHORT, permit.clone()).await;
-            let arrived = raw.after(1).await;
-            prop_assert_eq!(arrived.len(), 1);
-            prop_assert!(heads(&arrived[0]) <= 1);
-            let asked = permit.0.load(Ordering::SeqCst);
-            match sealed {
-                Sealed::NeverWritten(_) => prop_assert_eq!((arrived[0].len(), asked), (0, 0)),
-                Sealed::Written(written) => {
-                    prop_assert_eq!(asked, 1);
-                    prop_assert!(written.bytes >= arrived[0].len() as u64);
-                    if let Reply::Complete { status, proof, .. } = written.reply {
-                        prop_assert_eq!((status, proof), (404, EngineProof::Proven));
-                        prop_assert!(is_whole);
-                    }
-                }
-            }
-            Ok(())
-        })?;
-    }
 }

@@ -152,16 +152,6 @@ impl Visit {
         count
     }
 
-    /// Reads until that many bytes came, or the end.
-    pub(super) async fn read_exactly(&mut self, mut count: usize) {
-        while count > 0 {
-            match self.read_some(count).await {
-                0 => return,
-                read => count -= read,
-            }
-        }
-    }
-
     /// Reads one request head, or to the end, byte by byte: what follows stays in the socket.
     pub(super) async fn read_head(&mut self) -> String {
         let begin = self.log.lock().unwrap()[self.number].len();

@@ -1,20 +1,11 @@
 //! TCP and TLS over real sockets of this machine, with certificates that are made here.
 
-use std::pin::Pin;
-use std::sync::Mutex;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
-use tokio_rustls::rustls::{ServerConfig, SupportedProtocolVersion};
 
-use super::super::certificates::{Authority, Issued};
+use super::super::certificates::{self, Authority, Issued};
 use super::super::raw::{RawEngine, Visit, engine_reply, patient};
 use super::super::{
     Endpoint, Engine, EngineError, EngineLimits, InvalidEndpoint, NeverWritten, Permit, Sealed, TcpOptions,
@@ -37,32 +28,20 @@ impl Permit for Yes {
 
 /// The two CAs of a test, and a folder for the files of its clients.
 struct Pki {
-    engines: Authority,
-    clients: Authority,
+    pki: certificates::Pki,
     dir: TempDir,
+}
+
+impl std::ops::Deref for Pki {
+    type Target = certificates::Pki;
+    fn deref(&self) -> &certificates::Pki {
+        &self.pki
+    }
 }
 
 impl Pki {
     fn new() -> Self {
-        let (engines, clients) = (Authority::new("engines"), Authority::new("clients"));
-        Self { engines, clients, dir: tempfile::tempdir().unwrap() }
-    }
-
-    /// What an engine with this certificate accepts by: clients of the clients' CA, over these versions.
-    fn acceptor(&self, server: &Issued, versions: &[&'static SupportedProtocolVersion]) -> TlsAcceptor {
-        let provider = Arc::new(default_provider());
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.clients.pem().as_bytes()).unwrap()).unwrap();
-        let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
-        let chain = vec![CertificateDer::from_pem_slice(server.certificate.as_bytes()).unwrap()];
-        let key = PrivateKeyDer::from_pem_slice(server.key.as_bytes()).unwrap();
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(versions)
-            .unwrap()
-            .with_client_cert_verifier(clients.build().unwrap())
-            .with_single_cert(chain, key)
-            .unwrap();
-        TlsAcceptor::from(Arc::new(config))
+        Self { pki: certificates::Pki::new(), dir: tempfile::tempdir().unwrap() }
     }
 
     /// An engine at that endpoint, for a client with this certificate that trusts this CA.
@@ -201,80 +180,6 @@ async fn a_handshake_that_hangs_is_over_at_the_connect_limit_and_proves_that_not
     assert_eq!(why.cause, NotWrittenCause::Unreachable);
     assert!(why.detail.contains("TLS handshake: not ended within 50 ms"), "{}", why.detail);
     raw.after(1).await;
-}
-
-/// A connection whose server reads the client's first flight, and no more until it is told.
-#[derive(Debug)]
-struct Reluctant {
-    stream: tokio::net::TcpStream,
-    has_read: bool,
-    told: Option<oneshot::Receiver<()>>,
-}
-
-impl AsyncRead for Reluctant {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.has_read
-            && let Some(told) = &mut self.told
-        {
-            let _told = ready!(Pin::new(told).poll(cx));
-            self.told = None;
-        }
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        self.has_read = true;
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Reluctant {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
-/// Lets the server read on, once the request was written.
-struct Tells(Mutex<Option<oneshot::Sender<()>>>);
-
-impl Permit for Tells {
-    fn admit(&self, write: &mut dyn FnMut()) -> Result<(), NotWritten> {
-        write();
-        self.0.lock().unwrap().take().unwrap().send(()).unwrap();
-        Ok(())
-    }
-}
-
-#[tokio::test]
-async fn a_certificate_that_is_refused_only_after_the_first_write_counts_as_written() {
-    let pki = Pki::new();
-    let tls = pki.acceptor(&pki.engines.server(&["127.0.0.1"]), &[&TLS13]);
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let endpoint = format!("tcp://{}", listener.local_addr().unwrap());
-    let engine = pki.engine(&endpoint, &Authority::new("others").client(), &pki.engines);
-    let (tell, told) = oneshot::channel();
-    let server = tokio::spawn(async move {
-        let (stream, _) = listener.accept().await.unwrap();
-        // What refuses stays open: a reset could overtake its alert.
-        tls.accept(Reluctant { stream, has_read: false, told: Some(told) }).into_fallible().await.map(drop)
-    });
-    let connection = engine.connect().await.unwrap();
-    let permit = Arc::new(Tells(Mutex::new(Some(tell))));
-    let sealed = connection.start(&ContainerId::new(ID).unwrap(), LONG, permit).await;
-    let (refused, _) = server.await.unwrap().unwrap_err();
-    println!("{refused}: {sealed:?}");
-    let Sealed::Written(Written { wire: Wire::Tcp, bytes, reply: Reply::Lost(lost) }) = sealed else {
-        panic!("{sealed:?}")
-    };
-    assert!(bytes > 0 && !lost.timed_out, "{bytes} bytes, {lost:?}");
-    assert!(lost.detail.contains("the engine refused") && lost.detail.contains("cert.pem"), "{lost:?}");
 }
 
 #[tokio::test]

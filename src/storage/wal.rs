@@ -1,0 +1,225 @@
+//! Reads RocksDB's write-ahead logs, and the log of its files (the manifest), before RocksDB does, and says where
+//! one is damaged.
+//!
+//! RocksDB drops a log's torn tail by itself, but only where the file was cut. A tail of zeros, which a file system
+//! leaves after a loss of power when a file's length reached the disk before its content, it takes for damage; and
+//! damage that looks like a cut, such as a flipped bit in a record's length, it takes for a tail, and drops every
+//! acknowledged record after it. Here the two are told apart:
+//!
+//! * a *torn tail* ends where the file ends, in zeros or in the middle of a record, and no whole record follows.
+//!   Nobody was told of it, since what is acknowledged was synced. One of zeros is cut off.
+//! * anything else is *damage*: the database is refused, with the file and the offset.
+//!
+//! The format (RocksDB's `db/log_format.h`): blocks of 32 KiB; in them records of a masked CRC-32C (4 bytes), a
+//! length (2 bytes, little-endian), a type (1 byte), and as many bytes as the length says. The checksum is over
+//! type and bytes. What is left of a block and too short for a header is zero.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use super::error::StorageError;
+use super::sync::sync_file;
+
+const BLOCK: usize = 32 << 10;
+const HEADER: usize = 7;
+
+/// Checks every log of the database at `path`, and cuts off a torn tail of zeros. Nobody writes to it meanwhile.
+///
+/// # Errors
+///
+/// [`StorageError::Damaged`], and nothing was changed then; [`StorageError::Failed`].
+pub(super) fn mend_tail(path: &Path) -> Result<(), StorageError> {
+    let logs = logs(path)?;
+    let manifest = fs::read_to_string(path.join("CURRENT")).map(|name| path.join(name.trim_end()));
+    let manifest = manifest.ok().filter(|manifest| manifest.is_file());
+    for log in logs.iter().chain(&manifest) {
+        let content = fs::read(log).map_err(|error| StorageError::failed("reading", log, error))?;
+        let damaged = |offset: usize, detail: &str| {
+            Err(StorageError::Damaged { path: log.clone(), offset: offset as u64, detail: detail.to_owned() })
+        };
+        match examine(&content) {
+            Verdict::Whole => {}
+            Verdict::Damaged { offset, detail } => return damaged(offset, detail),
+            // Only the log that was written last can have one.
+            Verdict::Torn { offset, .. } if logs.iter().any(|other| other > log && !is_empty(other)) => {
+                return damaged(offset, "it ends there, but later logs go on");
+            }
+            Verdict::Torn { zeros: false, .. } => {}
+            Verdict::Torn { offset, zeros: true } => {
+                let bytes = content.len() - offset;
+                tracing::warn!(log = %log.display(), offset, bytes, "cutting off a torn tail: nobody was told of it");
+                cut(log, offset).map_err(|error| StorageError::failed("cutting", log, error))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn cut(log: &Path, length: usize) -> std::io::Result<()> {
+    let file = OpenOptions::new().write(true).open(log)?;
+    file.set_len(length as u64)?;
+    sync_file("sync-cut-log", &file)
+}
+
+fn is_empty(log: &Path) -> bool {
+    log.metadata().is_ok_and(|found| found.len() == 0)
+}
+
+/// The logs, oldest first.
+fn logs(path: &Path) -> Result<Vec<PathBuf>, StorageError> {
+    let failed = |error: std::io::Error| StorageError::failed("listing", path, error);
+    let mut logs = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let file = entry.map_err(failed)?.path();
+        // Their names are numbers, of one length.
+        if file.extension().is_some_and(|extension| extension == "log") {
+            logs.push(file);
+        }
+    }
+    logs.sort();
+    Ok(logs)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Whole,
+    /// From `offset` on nothing is whole; `zeros` if the file ends in zeros that no writer wrote.
+    Torn {
+        offset: usize,
+        zeros: bool,
+    },
+    Damaged {
+        offset: usize,
+        detail: &'static str,
+    },
+}
+
+fn examine(log: &[u8]) -> Verdict {
+    // What comes after its last byte that is not zero. Each record ends in the text of a key or a value, so that
+    // zeros which reach into one were not written by anybody.
+    let written = log.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let mut offset = 0;
+    while offset < log.len() {
+        let record = match read(log, offset) {
+            Read::Record { end } => {
+                offset = end;
+                continue;
+            }
+            Read::Padding { end } if log[offset..end.min(log.len())].iter().all(|byte| *byte == 0) => {
+                offset = end;
+                continue;
+            }
+            other => other,
+        };
+        return match record {
+            Read::Bad { end } if written < end => Verdict::Torn { offset, zeros: true },
+            Read::Short if written < log.len() => Verdict::Torn { offset, zeros: true },
+            Read::Short if !is_followed(log, offset) => Verdict::Torn { offset, zeros: false },
+            _ => Verdict::Damaged { offset, detail: "a record there does not match its checksum" },
+        };
+    }
+    Verdict::Whole
+}
+
+enum Read {
+    /// A whole record, and where it ends.
+    Record { end: usize },
+    /// The end of a block, too short for a header.
+    Padding { end: usize },
+    /// A record that the file or the block ends in.
+    Short,
+    /// A record with another checksum.
+    Bad { end: usize },
+}
+
+fn read(log: &[u8], offset: usize) -> Read {
+    let block_end = (offset / BLOCK + 1) * BLOCK;
+    if block_end - offset < HEADER {
+        return Read::Padding { end: block_end };
+    }
+    let Some(header) = log.get(offset..offset + HEADER) else { return Read::Short };
+    let length = usize::from(u16::from_le_bytes([header[4], header[5]]));
+    let end = offset + HEADER + length;
+    if end > log.len().min(block_end) {
+        return Read::Short;
+    }
+    if matches(header, &log[offset + 6..end]) { Read::Record { end } } else { Read::Bad { end } }
+}
+
+/// Whether the checksum in a header is that of these bytes, which begin with the type.
+fn matches(header: &[u8], bytes: &[u8]) -> bool {
+    let stored = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
+    // A checksum of data that holds checksums is masked.
+    let masked = crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8);
+    stored == masked
+}
+
+/// Whether a record that seems cut is one whose length alone is damaged: it, or another one after it, is whole.
+fn is_followed(log: &[u8], offset: usize) -> bool {
+    let header = log.get(offset..offset + HEADER);
+    let is_whole = header.is_some_and(|header| matches(header, &log[offset + 6..]));
+    is_whole || (offset + 1..log.len()).any(|later| matches!(read(log, later), Read::Record { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(bytes: &[u8]) -> Vec<u8> {
+        let typed = [&[1], bytes].concat();
+        let masked = crc32c::crc32c(&typed).rotate_right(15).wrapping_add(0xa282_ead8);
+        let length = u16::try_from(bytes.len()).unwrap();
+        [&masked.to_le_bytes()[..], &length.to_le_bytes(), &typed].concat()
+    }
+
+    /// Ten records of 57 bytes.
+    fn log() -> Vec<u8> {
+        (0..10).flat_map(|n| record(format!("{n:050}").as_bytes())).collect()
+    }
+
+    #[test]
+    fn a_log_that_is_cut_anywhere_is_whole_or_torn_from_its_last_whole_record() {
+        let log = log();
+        for length in 0..=log.len() {
+            let offset = length / 57 * 57;
+            let expected =
+                if offset == length { Verdict::Whole } else { Verdict::Torn { offset, zeros: false } };
+            // The end of a header may be zero by itself: then it looks as if zeros had been left there.
+            match examine(&log[..length]) {
+                Verdict::Torn { offset: found, .. } => assert_eq!(found, offset, "cut to {length}"),
+                verdict => assert_eq!(verdict, expected, "cut to {length}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_log_that_is_zero_from_anywhere_on_is_torn_from_its_last_whole_record() {
+        for from in 1..log().len() {
+            let mut log = log();
+            log[from..].fill(0);
+            log.extend([0; 100]);
+            assert_eq!(examine(&log), Verdict::Torn { offset: from / 57 * 57, zeros: true }, "from {from}");
+        }
+    }
+
+    #[test]
+    fn any_bit_that_is_flipped_is_damage_in_its_record_and_never_a_tail() {
+        for at in 0..log().len() * 8 {
+            let mut log = log();
+            log[at / 8] ^= 1 << (at % 8);
+            let verdict = examine(&log);
+            let offset = at / 8 / 57 * 57;
+            assert!(
+                matches!(verdict, Verdict::Damaged { offset: found, .. } if found == offset),
+                "bit {at}: {verdict:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_hole_of_zeros_before_whole_records_is_damage() {
+        let mut log = log();
+        log[57..3 * 57].fill(0);
+        assert!(matches!(examine(&log), Verdict::Damaged { offset: 57, .. }));
+    }
+}
