@@ -1,5 +1,5 @@
 # The front door. Each target does its own set-up: it says what is missing, and installs it where it may.
-.PHONY: help demo test build lint crash soak
+.PHONY: help demo test build lint crash soak fuzz
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
@@ -15,6 +15,9 @@ crash: ## a node under load, killed KILLS times (1000), half of the time with th
 
 soak: ## the same for MINUTES (30), beside an engine that fails in every way it has
 	@RELATCH_SOAK_S=$$(($${MINUTES:-30} * 60)) scripts/siege.sh killed_again_and_again_beside_an_engine
+
+fuzz: ## the checks of tests/fuzz, led by coverage: SECONDS_EACH (120) for each subject, or for one, S=subject
+	@scripts/fuzz.sh $(S)
 
 build: ## the release binary; the last line is its path
 	@scripts/build.sh

@@ -6,6 +6,9 @@
 
 mod backend;
 mod convert;
+#[cfg(feature = "failpoints")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod health;
 mod holds;
 mod limits;

@@ -17,6 +17,9 @@ mod explain;
 #[cfg(test)]
 mod fake;
 mod follow;
+#[cfg(feature = "failpoints")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod hold;
 mod holds;
 mod id_ref;

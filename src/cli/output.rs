@@ -83,7 +83,7 @@ impl Output {
     ) -> io::Result<()> {
         match self.format {
             Format::Table => self.text(&table()),
-            Format::Json => self.text(&format!("{:#}\n", rpc::to_json(name, message))),
+            Format::Json => self.text(&format!("{:#}\n", json(name, message)?)),
         }
     }
 
@@ -96,7 +96,7 @@ impl Output {
     ) -> io::Result<()> {
         match self.format {
             Format::Table => self.text(&table()),
-            Format::Json => self.text(&format!("{}\n", rpc::to_json(name, message))),
+            Format::Json => self.text(&format!("{}\n", json(name, message)?)),
         }
     }
 
@@ -126,4 +126,8 @@ impl Output {
         }
         let _ = writeln!(io::stderr().lock(), "{}", message.as_ref());
     }
+}
+
+fn json(name: &str, message: &impl Message) -> io::Result<serde_json::Value> {
+    rpc::to_json(name, message).map_err(io::Error::other)
 }

@@ -55,12 +55,12 @@ pub(super) struct Recover {
 
 /// One life of one container, as the caller means it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Expect {
-    container_id: ContainerId,
-    started_at: EngineInstant,
+pub(super) struct Expect {
+    pub(super) container_id: ContainerId,
+    pub(super) started_at: EngineInstant,
 }
 
-fn parse_expect(text: &str) -> Result<Expect, String> {
+pub(super) fn parse_expect(text: &str) -> Result<Expect, String> {
     let shape = "write it as CONTAINER_ID@STARTED_AT, both as `docker inspect` shows them";
     let (container_id, started_at) = text.split_once('@').ok_or(shape)?;
     let container_id = ContainerId::new(container_id).map_err(|error| format!("{error}; {shape}"))?;

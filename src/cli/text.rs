@@ -8,9 +8,12 @@ pub(super) fn plain(text: &str) -> String {
         .map(|c| match c {
             '\n' | '\r' | '\t' => ' ',
             // UTR 36: characters that reorder or hide what follows.
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
-                '\u{fffd}'
-            }
+            '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' => '\u{fffd}',
+            '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
             c if c.is_control() => '\u{fffd}',
             c => c,
         })
@@ -51,5 +54,6 @@ mod tests {
     #[test]
     fn what_steers_a_terminal_is_taken_out() {
         assert_eq!(plain("a\x1b[2Jb\nc\u{202e}d"), "a\u{fffd}[2Jb c\u{fffd}d");
+        assert_eq!(plain("a\u{61c}b\u{e0041}c"), "a\u{fffd}b\u{fffd}c");
     }
 }

@@ -17,6 +17,9 @@
 
 mod clock;
 mod error;
+#[cfg(feature = "failpoints")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod log_store;
 mod network;
 mod node;

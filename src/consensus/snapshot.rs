@@ -152,7 +152,7 @@ impl SnapshotFile {
         let Line::End(end) = lines.parse(&last)? else {
             return Err(lines.malformed("it ends before its last line: it was cut"));
         };
-        if end.sha256 != hex(&hash.finalize()) || end.records + 2 != lines.count {
+        if end.sha256 != hex(&hash.finalize()) || end.records.checked_add(2) != Some(lines.count) {
             return Err(lines.malformed("its checksum does not match: it was damaged"));
         }
         Ok(header)
@@ -170,7 +170,7 @@ impl SnapshotFile {
             match line {
                 Line::Record(stored) => records.push((stored.key, stored.record)),
                 Line::Header(_) if lines.count == 1 => {}
-                Line::End(end) if lines.count == end.records + 2 => {}
+                Line::End(end) if Some(lines.count) == end.records.checked_add(2) => {}
                 Line::Header(_) | Line::End(_) => {
                     return Err(lines.malformed("a header or an end stands among its records"));
                 }

@@ -79,8 +79,8 @@ pub(super) struct StoredMembers {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredConfiguration {
-    entry: Option<StoredLogId>,
-    members: StoredMembers,
+    pub(super) entry: Option<StoredLogId>,
+    pub(super) members: StoredMembers,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

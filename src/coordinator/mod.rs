@@ -12,6 +12,9 @@ mod drive;
 mod explain;
 mod facts;
 mod follow;
+#[cfg(feature = "failpoints")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod grace;
 mod hints;
 mod hold;

@@ -292,18 +292,48 @@ fn read_records(database: &Database) -> Result<Records, JournalError> {
     let (mut floors, mut runs) = (BTreeMap::new(), BTreeMap::new());
     for entry in database.view().entries(FAMILY)? {
         let (key, value) = entry?;
-        let damaged = |detail: String| JournalError::Damaged { key: key.clone(), detail };
-        if let Some(id) = key.strip_prefix("floor/") {
-            let id = ContainerId::new(id).map_err(|error| damaged(error.to_string()))?;
-            floors.insert(id, decode(&key, &value)?);
-        } else if let Some(id) = key.strip_prefix("run/") {
-            let id = RunId::new(id).map_err(|error| damaged(error.to_string()))?;
-            runs.insert(id, decode(&key, &value)?);
-        } else if key != HEAD {
-            return Err(damaged("this version knows no such record".to_owned()));
+        match read_record(&key, &value)? {
+            // It was read on its own.
+            Stored::Head(head) => drop(head),
+            Stored::Floor(id, index) => drop(floors.insert(id, index)),
+            Stored::Run(id, record) => drop(runs.insert(id, record)),
         }
     }
     Ok((floors, runs))
+}
+
+/// A record, by its key.
+enum Stored {
+    Head(Head),
+    Floor(ContainerId, LogIndex),
+    Run(RunId, RunRecord),
+}
+
+fn read_record(key: &str, value: &[u8]) -> Result<Stored, JournalError> {
+    let damaged = |detail: String| JournalError::Damaged { key: key.to_owned(), detail };
+    if key == HEAD {
+        return Ok(Stored::Head(decode(key, value)?));
+    }
+    if let Some(id) = key.strip_prefix("floor/") {
+        let id = ContainerId::new(id).map_err(|error| damaged(error.to_string()))?;
+        return Ok(Stored::Floor(id, decode(key, value)?));
+    }
+    if let Some(id) = key.strip_prefix("run/") {
+        let id = RunId::new(id).map_err(|error| damaged(error.to_string()))?;
+        return Ok(Stored::Run(id, decode(key, value)?));
+    }
+    Err(damaged("this version knows no such record".to_owned()))
+}
+
+/// Reads a record and writes it again, under its key.
+#[cfg(feature = "failpoints")]
+pub(super) fn rewrite_record(key: &str, value: &[u8]) -> Result<(String, Vec<u8>), JournalError> {
+    let changed = match read_record(key, value)? {
+        Stored::Head(head) => return Ok((HEAD.to_owned(), encode(HEAD, &head)?)),
+        Stored::Floor(id, index) => Changed::floor(&id, index)?,
+        Stored::Run(id, record) => Changed::run(&id, &record)?,
+    };
+    Ok((changed.key, changed.value.unwrap_or_default()))
 }
 
 fn encode(key: &str, value: &impl Serialize) -> Result<Vec<u8>, JournalError> {

@@ -11,6 +11,9 @@
 //! What it answers is fact, not judgement: an exchange, or what the journal says of a run.
 
 mod dispatcher;
+#[cfg(feature = "failpoints")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod guard;
 mod journal;
 mod order;

@@ -38,6 +38,8 @@ pub struct EventHints {
     connection: Option<Carried>,
     body: Incoming,
     unread: BytesMut,
+    /// How much of `unread` has no line break: it is not searched again for every piece that comes.
+    searched: usize,
     _session: Session,
 }
 
@@ -71,7 +73,7 @@ impl Engine {
                 Ok((session, response.into_body()))
             };
             let (session, body) = look.over(self.endpoint(), &mut connection, asked).await?;
-            Ok(EventHints { connection, body, unread: BytesMut::new(), _session: session })
+            Ok(EventHints { connection, body, unread: BytesMut::new(), searched: 0, _session: session })
         };
         look.within_limit(self.endpoint(), agreed).await
     }
@@ -80,11 +82,14 @@ impl Engine {
 impl EventHints {
     /// The next whole line that is an event of a container. Lines that are none are passed over.
     fn next_read(&mut self) -> Option<EventHint> {
-        while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
-            if let Some(hint) = hint(&self.unread.split_to(end + 1).freeze()) {
+        while let Some(end) = self.unread[self.searched..].iter().position(|byte| *byte == b'\n') {
+            let line = self.unread.split_to(self.searched + end + 1).freeze();
+            self.searched = 0;
+            if let Some(hint) = hint(&line) {
                 return Some(hint);
             }
         }
+        self.searched = self.unread.len();
         None
     }
 }

@@ -61,10 +61,13 @@ pub(super) fn harmless(text: &str, longest_bytes: usize) -> String {
     kept
 }
 
-/// Control characters, and those of Unicode that reorder or hide what follows (UTR 36, "Trojan Source").
+/// Control characters, and those of Unicode that break a line, turn the direction of writing, or are not seen (UTR 36,
+/// "Trojan Source").
 fn steers(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        || matches!(c,
+            '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// An error and all its causes on one line. hyper's own text leaves the causes out.
@@ -121,5 +124,7 @@ mod tests {
         let text = harmless("a\x1b[31m\r\nb\u{202e}c\0", 100);
         assert_eq!(text, "a\u{fffd}[31m  b\u{fffd}c\u{fffd}");
         assert_eq!(harmless(&"ä".repeat(10), 5), "ää…");
+        // The Arabic letter mark turns the direction as well, and tags are not seen at all.
+        assert_eq!(harmless("a\u{61c}b\u{e0041}c", 100), "a\u{fffd}b\u{fffd}c");
     }
 }

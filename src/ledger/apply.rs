@@ -30,33 +30,6 @@ pub enum ApplyError {
     },
 }
 
-/// Stored records that are no ledger.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LoadError {
-    /// A record stands under another record's key.
-    #[error("the record under key {key:?} says of itself that it is {own:?}")]
-    Misplaced {
-        /// Where it stood.
-        key: String,
-        /// Where it belongs.
-        own: String,
-    },
-    /// The state is another cluster's.
-    #[error("the state is of cluster {found}, this data directory of cluster {expected}")]
-    OtherCluster {
-        /// Of the state.
-        found: ClusterId,
-        /// Of the data directory.
-        expected: ClusterId,
-    },
-    /// Rules are in force there that this build does not know.
-    #[error("the state has rules level {needed} in force, this build knows {RULES_LEVEL}: upgrade this node")]
-    NewerRules {
-        /// The level in force.
-        needed: u32,
-    },
-}
-
 /// The answer of one entry, and what it changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
@@ -96,46 +69,6 @@ impl Ledger {
             touched: BTreeSet::new(),
             holes,
         }
-    }
-
-    /// The ledger that the stored records are.
-    ///
-    /// # Errors
-    ///
-    /// [`LoadError`] if they are not this cluster's, not in their places, or of newer rules.
-    pub fn load(
-        cluster: ClusterId,
-        holes: Holes,
-        records: impl IntoIterator<Item = (String, Record)>,
-    ) -> Result<Self, LoadError> {
-        let mut ledger = Self::new(cluster, holes);
-        for (key, record) in records {
-            let own = record.key().to_string();
-            if own != key {
-                return Err(LoadError::Misplaced { key, own });
-            }
-            match record {
-                Record::Meta(meta) if meta.cluster != ledger.meta.cluster => {
-                    return Err(LoadError::OtherCluster {
-                        found: meta.cluster,
-                        expected: ledger.meta.cluster,
-                    });
-                }
-                Record::Meta(meta) if meta.rules_level > RULES_LEVEL => {
-                    return Err(LoadError::NewerRules { needed: meta.rules_level });
-                }
-                Record::Meta(meta) => ledger.meta = meta,
-                Record::Host(host) => drop(ledger.hosts.insert(host.name.clone(), host)),
-                Record::Run(run) => ledger.put_run(*run),
-                Record::Request(remembered) => ledger.put_request(remembered),
-                Record::Attempts(account) => drop(ledger.attempts.insert(account.key.clone(), account)),
-                Record::Hold(hold) => ledger.put_hold(*hold),
-            }
-        }
-        let runs = &ledger.runs;
-        ledger.memory.find_orphans(|run| runs.contains_key(run));
-        ledger.touched.clear();
-        Ok(ledger)
     }
 
     /// Applies one entry. The only way in which a ledger changes.
@@ -359,6 +292,23 @@ impl Ledger {
 
     pub(super) fn ended_runs_count(&self) -> usize {
         self.runs.len().saturating_sub(self.index.not_ended_count())
+    }
+
+    pub(super) fn put_meta(&mut self, meta: Meta) {
+        self.touched.insert(Key::Meta);
+        self.meta = meta;
+    }
+
+    pub(super) fn put_attempts(&mut self, account: Attempts) {
+        self.touched.insert(Key::Attempts(account.key.clone()));
+        self.attempts.insert(account.key.clone(), account);
+    }
+
+    /// Every stored record is there: none of them is a change.
+    pub(super) fn is_loaded(&mut self) {
+        let runs = &self.runs;
+        self.memory.find_orphans(|run| runs.contains_key(run));
+        self.touched.clear();
     }
 
     pub(super) fn put_host(&mut self, host: Host) {

@@ -12,7 +12,7 @@ use crate::model::{ClusterTime, ContainerId, EngineId, RunId, Target, WallTime};
 
 /// What attempts are charged to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AttemptKey {
     /// A container's canonical name on one engine.
     Name {

@@ -31,7 +31,7 @@ pub struct Stamped {
 
 /// What can be proposed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Command {
     /// Decide about a request: open an interlock, attach to an open one, or refuse.
     OpenInterlock(Box<OpenInterlock>),
@@ -271,7 +271,7 @@ pub struct Attest {
 
 /// Who states what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Attestation {
     /// A dispatcher's journal, after the run was durably revoked there.
     Journal {

@@ -53,7 +53,7 @@ impl Run {
             _ => None,
         };
         let before = repeats.map(|back| self.events.remove(self.events.len() - 1 - back));
-        let times = before.map_or(0, |before| before.times) + 1;
+        let times = before.map_or(0, |before| before.times).saturating_add(1);
         self.events.push(Event { kind, at: entry.moment(), detail, times });
     }
 }

@@ -13,7 +13,7 @@ use crate::model::{ClusterTime, ContainerId, HoldId, HostName, Target};
 
 /// What a hold covers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum HoldScope {
     /// Every container of every host.
     Everything,

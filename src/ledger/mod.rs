@@ -35,6 +35,7 @@ mod hosts;
 mod index;
 mod judge;
 mod limits;
+mod load;
 mod memory;
 mod moment;
 mod order;
@@ -55,7 +56,7 @@ mod words;
 mod tests;
 
 pub use admission::Weighed;
-pub use apply::{Applied, ApplyError, Ledger, LoadError, RULES_LEVEL};
+pub use apply::{Applied, ApplyError, Ledger, RULES_LEVEL};
 pub use attempts::{AttemptKey, Attempts, Charge};
 pub use checks::{Check, CheckName};
 pub use command::{
@@ -67,6 +68,7 @@ pub use diagnosis::Diagnosis;
 pub use entry::EntryPosition;
 pub use hold::{Hold, HoldOwner, HoldScope};
 pub use limits::{InvalidLimits, Limits, LimitsChange};
+pub use load::LoadError;
 pub use moment::Moment;
 pub use outcome::{Decision, DecisionKind, Exhausted, Outcome, Rejection, Share, StartDecision};
 pub use reason::{Reason, ReasonCode};

@@ -9,7 +9,7 @@ use crate::model::{ClusterTime, HoldId, RunId, Term};
 
 /// The answer to the proposer of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Outcome {
     /// A request was decided, now or when its id was seen first.
     Decided(Decision),
@@ -82,7 +82,7 @@ pub struct StartDecision {
 
 /// Why a command was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Rejection {
     /// The request id was used for another request.
     #[error("this request id was used for another request: use a new id")]

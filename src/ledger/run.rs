@@ -325,7 +325,8 @@ impl Run {
     /// How often something of this kind happened.
     #[must_use]
     pub fn times(&self, kind: EventKind) -> u64 {
-        self.events.iter().filter(|event| event.kind == kind).map(|event| event.times).sum()
+        let of_kind = self.events.iter().filter(|event| event.kind == kind);
+        of_kind.fold(0, |times, event| times.saturating_add(event.times))
     }
 
     /// The cluster clock at its newest event.

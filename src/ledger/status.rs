@@ -21,7 +21,7 @@ pub enum Disposition {
 
 /// A run's status, with what it needs to stand on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Status {
     /// Admission said no; there never was an interlock.
     Refused {
@@ -78,7 +78,7 @@ pub enum Evidence {
 
 /// A proof that a run's request had no effect and never will.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Proof {
     /// (a) The dispatcher's gate was closed before the first write call.
     GateClosed(NotWritten),
@@ -107,7 +107,7 @@ pub enum SupersededBy {
 
 /// After `APPLIED`: did the container become well? Applied is not recovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Verification {
     /// Not applied, or not yet.
     NotStarted,

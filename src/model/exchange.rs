@@ -24,7 +24,7 @@ pub enum EngineProof {
 
 /// One request, from the connection to the reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Exchange {
     /// The write gate was closed before the first write call: no byte of the request was ever written.
     NeverWritten(NotWritten),
@@ -75,7 +75,7 @@ pub enum NotWrittenCause {
 
 /// What came back for a request that was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Reply {
     /// Nothing, or not a whole reply.
     Lost(LostReply),

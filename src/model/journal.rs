@@ -17,7 +17,7 @@ pub struct JournalPosition {
 
 /// What is known of a run from the journal that its interlock names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum JournalWord {
     /// The dispatcher durably revoked the run, and has no intent for it: nothing was sent and nothing will be.
     NoIntent,

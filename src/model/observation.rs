@@ -105,7 +105,7 @@ pub struct Sighting {
 
 /// What one look at a container by its full id showed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Observation {
     /// It is there.
     Seen(Sighting),

@@ -94,11 +94,12 @@ impl Target {
         service.contains('/').then_some(project)
     }
 
-    /// `host/project/service` as `host/project/service/1`, which it stands for; any other target as it is.
+    /// `host/project/service` as `host/project/service/1`, which it stands for; any other target as it is, and
+    /// one that leaves no room for the number: no container has that for its canonical target.
     #[must_use]
     pub fn first_replica(self) -> Self {
         let parts = self.path.split('/').count();
-        if parts == 2 { Self { path: format!("{}/1", self.path), ..self } } else { self }
+        if parts == 2 { Self::parse(&format!("{self}/1")).unwrap_or(self) } else { self }
     }
 
     /// What follows the host: `container-name`, or `project/service/N`.
@@ -146,6 +147,16 @@ mod tests {
         let host = HostName::new("local").unwrap();
         for name in ["", "a b", "ä", &"n".repeat(513)] {
             assert!(Target::container(&host, name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_spelling_without_a_number_reads_back_from_the_log_too() {
+        for service in [254, 255, 256] {
+            let text = format!("local/{}/{}", "p".repeat(255), "s".repeat(service));
+            let first = Target::parse(&text).unwrap().first_replica();
+            let stored = serde_json::to_string(&first).unwrap();
+            assert_eq!(serde_json::from_str::<Target>(&stored).unwrap(), first, "{service}");
         }
     }
 

@@ -1,8 +1,11 @@
 //! The wire forms: generated protobuf messages and services, and protobuf's own JSON form of them.
 
+#[cfg(feature = "failpoints")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod json;
 
-pub use json::to_json;
+pub use json::{NoJsonForm, to_json};
 
 /// Package `relatch.v1`.
 #[allow(missing_docs, clippy::all, reason = "generated; documented in proto/relatch/v1")]

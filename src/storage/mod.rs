@@ -14,6 +14,9 @@ mod error;
 mod file_system;
 mod files;
 mod flusher;
+#[cfg(feature = "failpoints")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod identity;
 mod latch;
 mod options;

@@ -132,7 +132,7 @@ fn the_json_of_a_run_has_the_names_that_scripts_use() {
     let run = book.open(1);
     book.lose_reply(&run);
     book.observe(&run, 1, started(4));
-    let json = crate::rpc::to_json("relatch.v1.Run", &told(&book, &run));
+    let json = crate::rpc::to_json("relatch.v1.Run", &told(&book, &run)).unwrap();
     for name in [
         "runId",
         "requestId",

@@ -104,7 +104,7 @@ fn conclude<S: EngineSide>(told: &Told, timeline: &Timeline, output: &Output) ->
         ));
     }
     if output.is_json() {
-        let run = crate::rpc::to_json("relatch.v1.Run", &told.run);
+        let run = crate::rpc::to_json("relatch.v1.Run", &told.run)?;
         let document = json!({ "broken": broken, "posts": told.posts, "engine": S::KIND, "run": run });
         output.text(&format!("{document:#}\n"))?;
     }
