@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tracing::{Instrument, debug_span};
+
 use super::ask::unexpected;
 use super::grace::grace;
 use super::request::{Answer, RecoveryRequest, RequestError};
@@ -28,7 +30,8 @@ pub(super) async fn decide(
     }
     let host = bound_host(shared, request.spelling.host()).await?;
     let run = shared.mint(RunId::new)?;
-    let command = match look(shared, host, &request).await {
+    let looking = debug_span!(target: "relatch::step", "look", %run);
+    let command = match look(shared, host, &request).instrument(looking).await {
         Ok(found) => {
             Command::OpenInterlock(Box::new(proposal(shared, term, host, run.clone(), &request, found)))
         }
@@ -284,7 +287,8 @@ async fn propose(
     }
     shared.pledges.make(run, term);
     failpoint::reach("coordinator-before-propose");
-    let proposed = shared.ask(term, command).await;
+    let proposing = debug_span!(target: "relatch::step", "propose", %run);
+    let proposed = shared.ask(term, command).instrument(proposing).await;
     failpoint::reach("coordinator-after-propose");
     let decision = match proposed {
         Ok(Outcome::Decided(decision)) => decision,

@@ -225,6 +225,16 @@ impl Ledger {
         self.index.open().filter_map(|id| self.run(id))
     }
 
+    /// The ids of these runs: far quicker than the runs, where most of them are not of interest.
+    pub fn open_run_ids(&self) -> impl Iterator<Item = &RunId> {
+        self.index.open()
+    }
+
+    /// Those of them for which a start was ever approved.
+    pub fn open_runs_with_starts(&self) -> impl Iterator<Item = &Run> {
+        self.index.open_with_starts().filter_map(|id| self.run(id))
+    }
+
     /// Every applied run whose recovery is still watched.
     pub fn verifying_runs(&self) -> impl Iterator<Item = &Run> {
         self.index.verifying().filter_map(|id| self.run(id))
@@ -304,11 +314,15 @@ impl Ledger {
         self.attempts.insert(account.key.clone(), account);
     }
 
-    /// Every stored record is there: none of them is a change.
+    /// A stored record is there, and is no change. Said of each at once: there may be hundreds of thousands.
+    pub(super) fn is_as_stored(&mut self) {
+        self.touched.clear();
+    }
+
+    /// Every stored record is there.
     pub(super) fn is_loaded(&mut self) {
         let runs = &self.runs;
         self.memory.find_orphans(|run| runs.contains_key(run));
-        self.touched.clear();
     }
 
     pub(super) fn put_host(&mut self, host: Host) {

@@ -211,13 +211,13 @@ impl Ledger {
     fn flight_checks(&self, now: &Entry, host: &HostName) -> [Check; 3] {
         let (mut cluster, mut on_host, mut unresolved) = (0_u32, 0_u32, 0_u32);
         let mut newest = None;
-        for run in self.open_runs() {
-            let in_flight = run.interlock.as_ref().is_some_and(|interlock| now.clock < interlock.deadline);
-            let here = run.target.host() == host;
+        for flight in self.index().flights() {
+            let in_flight = flight.deadline.is_some_and(|deadline| now.clock < deadline);
+            let here = flight.host == *host;
             cluster += u32::from(in_flight);
             on_host += u32::from(in_flight && here);
             unresolved += u32::from(!in_flight && here);
-            newest = newest.max(Some((run.opened.index, run.opened.wall)));
+            newest = newest.max(Some(flight.opened));
         }
         let since = self.since(now, newest.map_or(now.wall, |(_, wall)| wall));
         let limits = self.limits();

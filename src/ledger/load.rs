@@ -84,6 +84,7 @@ impl Ledger {
                 Record::Attempts(account) => ledger.put_attempts(account),
                 Record::Hold(hold) => ledger.put_hold(*hold),
             }
+            ledger.is_as_stored();
         }
         ledger.is_loaded();
         ledger.check_standing()?;

@@ -16,7 +16,7 @@ async fn those_that_are_named_are_changed_and_the_others_stay() {
     let (world, node, mut clients) = World::up([]).await;
     let first = clients.limits().await;
     assert_eq!(first.grace_max_s, Some(Limits::default().grace_max_s));
-    let json = relatch::rpc::to_json("relatch.v1.LimitSet", &first);
+    let json = relatch::rpc::to_json("relatch.v1.LimitSet", &first).unwrap();
     assert!(all(&json).values().all(|value| !value.is_null()), "all are there: {json:#}");
     let changed = clients
         .set_limits(LimitSet { attempts: Some(7), margin_ms: Some(15_000), ..LimitSet::default() })
