@@ -202,6 +202,34 @@ fn a_torn_tail_that_a_start_has_seen_is_no_damage_at_the_next_one() {
     }
 }
 
+/// A killed process had made it, and nobody had synced the folder that it lies in.
+#[test]
+fn a_database_that_a_killed_start_has_made_is_durable_with_the_first_sync_of_the_next_one() {
+    const FAMILY: &str = "things_v1";
+    if let Some(root) = disk::child() {
+        let path = root.join("journal");
+        if !path.exists() {
+            fail::cfg("sync-new-database", "return(lose)").unwrap();
+            let _made = Database::open(path, &[FAMILY]).unwrap();
+            disk::die();
+        }
+        let database = Database::open(path, &[FAMILY]).unwrap();
+        let mut batch = Batch::new();
+        batch.put(FAMILY, "a", "1");
+        database.write_synced("sync-test", batch).unwrap();
+        disk::die();
+    }
+    let (root, disk) = bare_disk();
+    for _ in 0..2 {
+        disk.child(
+            "power::a_database_that_a_killed_start_has_made_is_durable_with_the_first_sync_of_the_next_one",
+        );
+    }
+    disk.lose_power(Unsynced::Lost);
+    let database = Database::open(root.path().join("journal"), &[FAMILY]).unwrap();
+    assert_eq!(database.get(FAMILY, "a").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
 /// A snapshot takes the place of the log that led to it, so it must be whole before that log may go; and where it
 /// is ahead of the stored state, it is installed, which must not cost it.
 #[tokio::test(flavor = "multi_thread")]
