@@ -76,16 +76,14 @@ impl Database {
                 // RocksDB insists on having it.
                 [ColumnFamilyDescriptor::new(UNUSED, options.clone())],
             );
-        let is_new = !path.exists();
-        if !is_new {
+        if path.exists() {
             mend_tail(path)?;
         }
         let rocks = DB::open_cf_descriptors(&options, path, descriptors)
             .map_err(|error| StorageError::failed("opening", path, error))?;
-        if is_new {
-            // RocksDB makes what is in its folder durable, not the folder itself.
-            sync_name("sync-new-database", path)?;
-        }
+        // RocksDB makes what is in its folder durable, not the folder itself; and whoever made that may have been
+        // killed before this.
+        sync_name("sync-new-database", path)?;
         Ok(Self {
             inner: Arc::new(Inner {
                 rocks,

@@ -26,7 +26,7 @@ use super::error::StorageError;
 const BLOCK: usize = 32 << 10;
 const HEADER: usize = 7;
 
-/// Checks every log of the database at `path`, and cuts off the torn tail of the last one. Nobody writes to it meanwhile.
+/// Checks every log of the database at `path`, and cuts off a torn tail. Nobody writes to it meanwhile.
 ///
 /// # Errors
 ///
@@ -35,6 +35,7 @@ pub(super) fn mend_tail(path: &Path) -> Result<(), StorageError> {
     let logs = logs(path)?;
     let manifest = fs::read_to_string(path.join("CURRENT")).map(|name| path.join(name.trim_end()));
     let manifest = manifest.ok().filter(|manifest| manifest.is_file());
+    let mut torn = Vec::new();
     for log in logs.iter().chain(&manifest) {
         let content = fs::read(log).map_err(|error| StorageError::failed("reading", log, error))?;
         match examine(&content) {
@@ -43,15 +44,14 @@ pub(super) fn mend_tail(path: &Path) -> Result<(), StorageError> {
                 let detail = "a record there does not match its checksum".to_owned();
                 return Err(StorageError::Damaged { path: log.clone(), offset: offset as u64, detail });
             }
-            Verdict::Torn { .. } if logs.iter().any(|other| other > log && !is_empty(other)) => {}
-            Verdict::Torn { offset } => {
-                let bytes = content.len() - offset;
-                tracing::warn!(log = %log.display(), offset, bytes, "cutting off a torn tail: nobody was told of it");
-                let cut =
-                    OpenOptions::new().write(true).open(log).and_then(|file| file.set_len(offset as u64));
-                cut.map_err(|error| StorageError::failed("cutting", log, error))?;
-            }
+            Verdict::Torn { .. } if later(&logs, log).any(|other| !is_empty(other)) => {}
+            Verdict::Torn { offset } => torn.push((log, offset, content.len() - offset)),
         }
+    }
+    for (log, offset, bytes) in torn {
+        tracing::warn!(log = %log.display(), offset, bytes, "cutting off a torn tail: nobody was told of it");
+        let cut = OpenOptions::new().write(true).open(log).and_then(|file| file.set_len(offset as u64));
+        cut.map_err(|error| StorageError::failed("cutting", log, error))?;
     }
     Ok(())
 }
@@ -66,19 +66,24 @@ fn logs(path: &Path) -> Result<Vec<PathBuf>, StorageError> {
     let mut logs = Vec::new();
     for entry in fs::read_dir(path).map_err(failed)? {
         let file = entry.map_err(failed)?.path();
-        // Their names are numbers, of one length.
         if file.extension().is_some_and(|extension| extension == "log") {
             logs.push(file);
         }
     }
-    logs.sort();
+    // Their names are numbers, of at least six digits.
+    logs.sort_by_key(|log| (log.as_os_str().len(), log.clone()));
     Ok(logs)
+}
+
+/// The logs after this one; none after a manifest.
+fn later<'a>(logs: &'a [PathBuf], log: &PathBuf) -> impl Iterator<Item = &'a PathBuf> {
+    logs.iter().skip_while(move |other| *other != log).skip(1)
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Whole,
-    /// From `offset` on nothing is whole, and nothing was acknowledged.
+    /// From `offset` on nothing is whole.
     Torn {
         offset: usize,
     },
@@ -93,7 +98,8 @@ fn examine(log: &[u8]) -> Verdict {
     let written = log.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let mut offset = 0;
     while offset < log.len() {
-        let record = match read(log, offset) {
+        // A record that is cut, or that ends in zeros, may also be one whose length is damaged.
+        let may_be_torn = match read(log, offset) {
             Read::Record { end } => {
                 offset = end;
                 continue;
@@ -102,13 +108,14 @@ fn examine(log: &[u8]) -> Verdict {
                 offset = end;
                 continue;
             }
-            other => other,
+            Read::Padding { .. } => false,
+            Read::Short => true,
+            Read::Bad { end } => written < end,
         };
-        return match record {
-            Read::Bad { end } if written < end => Verdict::Torn { offset },
-            Read::Short if written < log.len() || !is_followed(log, offset) => Verdict::Torn { offset },
-            _ => Verdict::Damaged { offset },
-        };
+        if may_be_torn && !is_followed(log, offset) {
+            return Verdict::Torn { offset };
+        }
+        return Verdict::Damaged { offset };
     }
     Verdict::Whole
 }
@@ -140,17 +147,37 @@ fn read(log: &[u8], offset: usize) -> Read {
 
 /// Whether the checksum in a header is that of these bytes, which begin with the type.
 fn matches(header: &[u8], bytes: &[u8]) -> bool {
-    let stored = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
-    // A checksum of data that holds checksums is masked.
-    let masked = crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8);
-    stored == masked
+    stored_checksum(header) == masked(crc32c::crc32c(bytes))
 }
 
-/// Whether a record that seems cut is one whose length alone is damaged: it, or another one after it, is whole.
+fn stored_checksum(header: &[u8]) -> u32 {
+    u32::from_le_bytes([header[0], header[1], header[2], header[3]])
+}
+
+/// A checksum of data that holds checksums is masked.
+fn masked(checksum: u32) -> u32 {
+    checksum.rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+/// Whether what seems to be torn is damaged: it is whole with another length, or a record after it is whole.
 fn is_followed(log: &[u8], offset: usize) -> bool {
-    let header = log.get(offset..offset + HEADER);
-    let is_whole = header.is_some_and(|header| matches(header, &log[offset + 6..]));
-    is_whole || (offset + 1..log.len()).any(|later| matches!(read(log, later), Read::Record { .. }))
+    is_whole_with_another_length(log, offset)
+        || (offset + 1..log.len()).any(|later| matches!(read(log, later), Read::Record { .. }))
+}
+
+fn is_whole_with_another_length(log: &[u8], offset: usize) -> bool {
+    let block_end = (offset / BLOCK + 1) * BLOCK;
+    let Some(([header @ .., kind], bytes)) = log[offset..log.len().min(block_end)].split_at_checked(HEADER)
+    else {
+        return false;
+    };
+    let wanted = stored_checksum(header);
+    let empty = crc32c::crc32c(&[*kind]);
+    let longer = bytes.iter().scan(empty, |checksum, byte| {
+        *checksum = crc32c::crc32c_append(*checksum, &[*byte]);
+        Some(*checksum)
+    });
+    std::iter::once(empty).chain(longer).any(|checksum| masked(checksum) == wanted)
 }
 
 #[cfg(test)]
@@ -159,9 +186,9 @@ mod tests {
 
     fn record(bytes: &[u8]) -> Vec<u8> {
         let typed = [&[1], bytes].concat();
-        let masked = crc32c::crc32c(&typed).rotate_right(15).wrapping_add(0xa282_ead8);
+        let checksum = masked(crc32c::crc32c(&typed));
         let length = u16::try_from(bytes.len()).unwrap();
-        [&masked.to_le_bytes()[..], &length.to_le_bytes(), &typed].concat()
+        [&checksum.to_le_bytes()[..], &length.to_le_bytes(), &typed].concat()
     }
 
     /// Ten records of 57 bytes.
@@ -189,12 +216,23 @@ mod tests {
         }
     }
 
+    /// Also where the power was lost as well.
     #[test]
     fn any_bit_that_is_flipped_is_damage_in_its_record_and_never_a_tail() {
-        for at in 0..log().len() * 8 {
-            let mut log = log();
-            log[at / 8] ^= 1 << (at % 8);
-            assert_eq!(examine(&log), Verdict::Damaged { offset: at / 8 / 57 * 57 }, "bit {at}");
+        let sound = log();
+        let half = &record(format!("{:050}", 10).as_bytes())[..30];
+        for tail in [&[][..], &[0; 600], half] {
+            for at in 0..sound.len() * 8 {
+                let mut log = [&sound[..], tail].concat();
+                log[at / 8] ^= 1 << (at % 8);
+                let verdict = examine(&log);
+                let offset = at / 8 / 57 * 57;
+                assert!(
+                    matches!(verdict, Verdict::Damaged { offset: found } if found == offset),
+                    "bit {at} before {} bytes: {verdict:?}",
+                    tail.len()
+                );
+            }
         }
     }
 
@@ -202,6 +240,6 @@ mod tests {
     fn a_hole_of_zeros_before_whole_records_is_damage() {
         let mut log = log();
         log[57..3 * 57].fill(0);
-        assert_eq!(examine(&log), Verdict::Damaged { offset: 57 });
+        assert!(matches!(examine(&log), Verdict::Damaged { offset: 57 }));
     }
 }
