@@ -198,6 +198,9 @@ fn install(
     }
     batch.put(RAFT, MEMBERSHIP, encode(&header.membership));
     let ledger = Ledger::load(snapshots.cluster().clone(), holes, records).map_err(io::Error::other)?;
+    // What was truncated for it must not come back: a start refuses a log that goes beyond the state with entries of
+    // an older term.
+    database.sync("sync-truncated-log")?;
     snapshots.adopt(snapshot, &header)?;
     database.write(batch)?;
     Ok(ledger)

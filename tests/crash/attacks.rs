@@ -66,7 +66,7 @@ async fn nothing_is_sent_so_late_that_it_could_outlive_its_interlock() {
     });
     hold.release();
     let run = node.wait_for_status(&run, "NOT_APPLIED");
-    assert!(run["settlement"].as_str().unwrap().contains("was to be sent by"), "{run:#}");
+    assert!(run["settlement"].as_str().unwrap().contains("the time to send it in was over"), "{run:#}");
     assert_eq!(world.posts(), 0);
     node.stop();
 }

@@ -20,6 +20,7 @@ pub(super) fn roomy() -> Limits {
         attempts: u32::MAX,
         attempts_window_ms: ATTEMPTS_WINDOW_MS,
         backoff_first_ms: 0,
+        backoff_longest_ms: 0,
         in_flight_cluster: u32::MAX,
         in_flight_host: u32::MAX,
         ..Limits::default()

@@ -151,7 +151,9 @@ pub(super) fn limits() -> Vec<String> {
     let many = many.iter().map(|name| format!("{name}=1000000"));
     // Where hundreds ask two cores at the same time, each waits its turn.
     let patient = ["connect_ms=60s", "inspect_ms=60s", "dispatch_by_ms=60s"].map(str::to_owned);
-    many.chain([window, "backoff_first_ms=0s".to_owned()]).chain(patient).collect()
+    many.chain([window, "backoff_first_ms=0s".to_owned(), "backoff_longest_ms=0s".to_owned()])
+        .chain(patient)
+        .collect()
 }
 
 /// Raises the limits as a person does: by `relatch limits set`.

@@ -4,8 +4,9 @@ use std::fs;
 
 use openraft::EntryPayload;
 use openraft::RaftSnapshotBuilder as _;
-use openraft::storage::RaftStateMachine as _;
+use openraft::storage::{RaftLogStorage as _, RaftLogStorageExt as _, RaftStateMachine as _};
 
+use super::super::log_store::LogStore;
 use super::super::snapshot::SnapshotFile;
 use super::super::state_machine::StateMachine;
 use super::super::type_config::{Entry, Member, Membership, SnapshotMeta};
@@ -64,6 +65,27 @@ async fn a_snapshot_carries_the_whole_state_to_another_node_and_stays_there() {
     let (mut machine, state) = super::stores::machine(to.path(), &other);
     assert_eq!(records(&state), expected);
     assert_eq!(machine.applied_state().await.unwrap().0, meta.last_log_id);
+}
+
+/// A power loss that brought the old tail back beside the new snapshot would leave a log that no start takes.
+#[tokio::test]
+async fn a_snapshot_takes_its_place_only_after_what_was_truncated_for_it_is_durable() {
+    #[cfg(feature = "failpoints")]
+    if let Ok(name) = std::env::var("RELATCH_TEST_LOST_SYNC") {
+        fail::cfg(name, "return(lose)").unwrap();
+    }
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (_machine, _, meta) = filled(from.path(), &open(from.path())).await;
+
+    let database = open(to.path());
+    let mut log = LogStore::open(database.clone()).unwrap();
+    log.blocking_append((0..6).map(|index| entry(1, index, Command::Tick))).await.unwrap();
+    let (mut machine, _) = machine(to.path(), &database);
+    log.truncate_after(Some(id(1, 0))).await.unwrap();
+    database.let_syncs_fail();
+    let snapshot = SnapshotFile::open(&file(from.path())).unwrap();
+    machine.install_snapshot(&meta, snapshot).await.expect_err("the truncation was not synced");
+    assert!(!file(to.path()).exists(), "the snapshot is there, and the log's old tail may return");
 }
 
 #[tokio::test]
