@@ -10,15 +10,16 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::docker::DockerArgs;
 use super::duration;
-use super::exit::Exit;
+use super::exit::{Exit, WrongUsage};
 use super::output::Output;
 use super::telemetry;
 use super::text::plain;
 use crate::docker::TcpOptions;
-use crate::node::{DevNotice, DevOptions, EngineWord, run_dev};
+use crate::node::{DevNotice, DevOptions, EngineWord, NodeError, run_dev};
 
-/// What is logged unless RELATCH_LOG says otherwise: a line per transition, and only trouble of what is below.
-const LOG: &str = "info,openraft=warn";
+/// What is logged unless RELATCH_LOG says otherwise: a line per transition, and only trouble of what is below. That
+/// nobody waits for an answer any more is none: a node that ends tells them so.
+const LOG: &str = "info,openraft=warn,openraft::raft::responder=error";
 
 /// Run a single node for this machine's Docker Engine, as the host `local`.
 ///
@@ -58,10 +59,11 @@ impl Setup {
     pub(super) fn require_loopback(&self) -> anyhow::Result<()> {
         let listen = self.listen;
         if !listen.ip().is_loopback() {
-            bail!(
+            let error = format!(
                 "--listen {listen}: whoever reaches it could restart containers, since there is no TLS and no \
                  authentication yet: listen on a loopback address, such as 127.0.0.1:7370"
             );
+            return Err(WrongUsage(error).into());
         }
         Ok(())
     }
@@ -115,8 +117,13 @@ impl Dev {
             // Whoever started it may have closed stdout; the node serves all the same.
             let _ = output.text(&text);
         };
-        run_dev(options, tell, stop, hurry).await?;
-        Ok(Exit::Done)
+        match run_dev(options, tell, stop, hurry).await {
+            Ok(()) => Ok(Exit::Done),
+            Err(error @ (NodeError::Endpoint(_) | NodeError::Limits(_))) => {
+                Err(WrongUsage(error.to_string()).into())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::client::{CallError, Client, Nodes, Retry};
 use super::duration;
 use super::exit::Exit;
 use super::id_ref::short;
+use super::next::next;
 use super::output::Output;
 use super::table::{Fields, Table};
 use super::text::{plain, word};
@@ -50,7 +51,10 @@ fn table(answer: &ExplainResponse) -> String {
     fields.add("state", answer.state.as_str());
     fields.add("health", answer.health.as_str());
     if let Some(grace) = &answer.grace {
-        fields.add("grace", format!("{} (from {})", view::length(grace), answer.grace_source));
+        fields.add(
+            "grace",
+            format!("{} (from {})", view::length(grace), view::grace_source(&answer.grace_source)),
+        );
     }
     fields.add("guard", view::guard(answer.guard()));
     let mut checks = Table::new(&["CHECK", "VERDICT", "DETAIL"]);
@@ -92,7 +96,7 @@ fn standing(run: &Run) -> String {
     let at = view::time(run.decided_at.as_ref());
     let line = format!("standing run {}: {}{quarantined}, decided {at}", run.run_id, view::status(run));
     let show = format!("  `relatch runs show {}` shows why it stands", short(&run.run_id));
-    format!("\n{}\n{}\n{}", plain(&line), plain(&show), view::next(run))
+    format!("\n{}\n{}\n{}", plain(&line), plain(&show), next(run))
 }
 
 #[cfg(test)]
@@ -175,7 +179,7 @@ mod tests {
         let text = table(&answer(Decision::Refused));
         for expected in [
             "REFUSED: a request would be refused now (nothing was committed)\n",
-            "grace   10s (from policy)\n",
+            "grace   10s (from the limit grace_default_s)\n",
             "CHECK     VERDICT   DETAIL\nstate     PASS      state was seen\n",
             "hold      BLOCK     hold was seen\nattempts  NOT_MADE  attempts was seen\n",
             "held: by kim: upgrade\n  since      ?\n  ends when  the hold is lifted\n",

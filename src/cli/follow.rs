@@ -59,7 +59,7 @@ impl<'a> Follow<'a> {
                 Err(status) => return Err(CallError::Answered(status).into()),
             };
             self.stream = None;
-            self.output.note(format!("{broken}; following on"));
+            self.output.note(format!("the stream of changes broke off, and is taken up again: {broken}"));
             sleep(PAUSE).await;
         }
     }

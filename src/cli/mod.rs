@@ -25,6 +25,7 @@ mod hold;
 mod holds;
 mod id_ref;
 mod limits;
+mod next;
 mod operator;
 mod output;
 mod recover;

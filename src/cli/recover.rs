@@ -146,10 +146,14 @@ fn table(answer: &v1::RequestRecoveryResponse) -> String {
     let decision = word(answer.decision().as_str_name(), "DECISION_");
     let repeated = if answer.repeated_answer { " (this request was answered before)" } else { "" };
     let dry_run = if answer.dry_run { " (a dry run: nothing was committed)" } else { "" };
-    let mut text = format!("{decision}{repeated}{dry_run}\n\n");
+    let joins = match answer.decision() {
+        v1::Decision::Attached => ": it joins the run below, and causes no restart of its own",
+        _ => "",
+    };
+    let mut text = format!("{decision}{joins}{repeated}{dry_run}\n\n");
     if let Some(run) = &answer.run {
-        // Of what was not begun there is nothing to be uncertain about.
-        let is_proposal = answer.dry_run && answer.decision() == v1::Decision::Opened;
+        // Nothing was begun or refused that there would be a run of.
+        let is_proposal = answer.dry_run && answer.decision() != v1::Decision::Attached;
         text += &if is_proposal { view::proposal(run) } else { view::run(run) };
     }
     for line in &answer.ignored {
@@ -373,7 +377,13 @@ mod tests {
             (Decision::Attached, Exit::Done),
             (Decision::Refused, Exit::Refused),
         ] {
-            let mut answer = answer(decision, open());
+            let mut would_be = open();
+            if decision == Decision::Refused {
+                let held =
+                    v1::Reason { code: "held".into(), detail: "by kim".into(), ..v1::Reason::default() };
+                would_be.reasons = vec![held];
+            }
+            let mut answer = answer(decision, would_be);
             answer.dry_run = true;
             let fake = Fake::serve(|script| {
                 script.request.then(Ok(answer));
@@ -384,8 +394,11 @@ mod tests {
             assert_eq!(ended(command.run(fake.addr(), &output)).await.unwrap(), exit);
             let text = printed.stdout();
             assert!(text.contains("(a dry run: nothing was committed)\n"), "{text}");
-            // The run that it would attach to is there; the one that it would open is not.
-            assert_eq!(text.contains("INTERLOCKED"), decision != Decision::Opened, "{text}");
+            // The run that it would attach to is there; the one that it would open is not, nor one that is refused.
+            let attached = decision == Decision::Attached;
+            assert_eq!(text.contains("INTERLOCKED"), attached, "{text}");
+            assert_eq!(text.starts_with("ATTACHED: it joins the run below, and causes no restart"), attached);
+            assert_eq!(text.contains("\nheld: by kim\n"), decision == Decision::Refused, "{text}");
             assert!(fake.script(|script| script.request.asked()[0].dry_run));
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::duration;
-use super::id_ref::short;
+use super::next::next;
 use super::table::{Fields, Table};
 use super::text::{plain, word};
 use super::times::instant;
@@ -13,15 +13,6 @@ use crate::rpc::v1::{
     Assertion, Disposition, Event, Guard, Incarnation, Reason, Resolution, Run, RunStatus, Start,
     Verification,
 };
-
-/// The reason that says that the container does not run.
-const TARGET_DOWN: &str = "target-down";
-
-/// The reason that says that the container ran after the restart, and does not run any more.
-const TARGET_WENT_DOWN: &str = "target-went-down";
-
-/// The reason that says that a start is approved already: another one would be refused.
-const START_AWAITED: &str = "start-awaited";
 
 /// The status without its prefix.
 pub(super) fn status(run: &Run) -> &'static str {
@@ -94,7 +85,7 @@ fn engines_words(exchange: &str) -> Option<&str> {
     Some(reply.split_once(": ")?.1)
 }
 
-/// What a request would restart, and how, if it were made: nothing of it has happened.
+/// What a request would restart, and how, if it were made, and why it would be refused: nothing of it has happened.
 pub(super) fn proposal(run: &Run) -> String {
     let mut fields = Fields::new();
     fields.add("target", run.target.as_str());
@@ -108,29 +99,7 @@ pub(super) fn proposal(run: &Run) -> String {
     fields.add("grace", grace(run));
     fields.add("expected", run.expect.as_ref().map(incarnation).unwrap_or_default());
     fields.add("baseline", run.baseline.as_ref().map(incarnation).unwrap_or_default());
-    fields.show()
-}
-
-/// The next command for a run that is open, or whose container went down again; empty for any other.
-pub(super) fn next(run: &Run) -> String {
-    let is_for = |code: &str| run.reasons.iter().any(|reason| reason.code == code);
-    if let Some(observed) = run.observed.as_ref().filter(|_| is_for(TARGET_WENT_DOWN)) {
-        let id = plain(short(&observed.container_id));
-        return format!(
-            "\nnext: `docker logs {id}` on its host may tell why; `docker start {id}` starts it, for relatch restarts \
-             only what runs\n"
-        );
-    }
-    if !matches!(run.status(), RunStatus::Interlocked | RunStatus::Unresolved) {
-        return String::new();
-    }
-    let id = plain(short(&run.run_id));
-    let start = if is_for(TARGET_DOWN) && !is_for(START_AWAITED) {
-        format!("`relatch approve-start {id} --reason TEXT` starts the container; ")
-    } else {
-        String::new()
-    };
-    format!("\nnext: {start}`relatch runs watch {id}` follows the run\n")
+    fields.show() + &reasons(&run.reasons)
 }
 
 /// Why something is refused, uncertain or in the way, since when, and what would end it.
@@ -238,7 +207,19 @@ fn start(start: &Start) -> String {
 fn grace(run: &Run) -> String {
     let Some(grace) = &run.grace else { return String::new() };
     let deadline = run.client_deadline.as_ref().map(length).unwrap_or_default();
-    format!("{} (from {}); the whole exchange may take {deadline}", length(grace), run.grace_source)
+    let source = grace_source(&run.grace_source);
+    format!("{} (from {source}); the whole exchange may take {deadline}", length(grace))
+}
+
+/// Where a grace came from, as it is called elsewhere.
+pub(super) fn grace_source(source: &str) -> &str {
+    match source {
+        "request" => "the request",
+        "label" => "its label relatch.grace",
+        "stop-timeout" => "its own stop timeout",
+        "policy" => "the limit grace_default_s",
+        other => other,
+    }
 }
 
 /// One life of one container.
@@ -255,7 +236,6 @@ mod tests {
     use prost_types::Timestamp;
 
     use super::*;
-    use crate::ledger::ReasonCode;
 
     fn uncertain() -> Run {
         Run {
@@ -295,32 +275,6 @@ mod tests {
             assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
         }
         assert!(!text.contains('\x1b') && !text.contains("RUN_STATUS_"), "{text}");
-    }
-
-    #[test]
-    fn an_open_run_ends_in_the_next_command_and_a_settled_one_does_not() {
-        let mut seen = uncertain();
-        let follow = "`relatch runs watch abababababab` follows the run\n";
-        assert!(run(&seen).ends_with(&format!("\nnext: {follow}")), "{}", run(&seen));
-        seen.reasons.push(Reason { code: ReasonCode::TargetDown.to_string(), ..Reason::default() });
-        let start = "`relatch approve-start abababababab --reason TEXT` starts the container; ";
-        assert!(run(&seen).ends_with(&format!("\nnext: {start}{follow}")), "{}", run(&seen));
-        seen.reasons.push(Reason { code: ReasonCode::StartAwaited.to_string(), ..Reason::default() });
-        assert!(run(&seen).ends_with(&format!("\nnext: {follow}")), "{}", run(&seen));
-        for settled in [RunStatus::Applied, RunStatus::Refused, RunStatus::OperatorResolved] {
-            seen.set_status(settled);
-            assert!(!run(&seen).contains("next: "), "{}", run(&seen));
-        }
-    }
-
-    #[test]
-    fn a_run_whose_container_went_down_again_ends_in_what_its_operator_may_do() {
-        let mut seen = uncertain();
-        seen.set_status(RunStatus::Applied);
-        seen.observed = Some(Incarnation { container_id: "cd".repeat(32), ..Incarnation::default() });
-        seen.reasons = vec![Reason { code: ReasonCode::TargetWentDown.to_string(), ..Reason::default() }];
-        let text = run(&seen);
-        assert!(text.contains("`docker logs cdcdcdcdcdcd`") && text.contains("`docker start cdcd"), "{text}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::client::Nodes;
 use super::duration;
 use super::follow::Follow;
 use super::id_ref::short;
+use super::next;
 use super::output::Output;
 use super::view;
 use crate::rpc::v1::{Run, RunStatus, Verification};
@@ -95,11 +96,20 @@ pub(super) async fn wait(
         }
     };
     tell(&latest);
+    let mut is_advised = false;
+    let mut advise = |run: &Run| {
+        // Whoever waits would not be shown the next step before the wait is over.
+        if !is_advised && let Some(start) = next::start(run) {
+            output.note(format!("the container is down: {start}"));
+            is_advised = true;
+        }
+    };
     if wait_for.is_over(&latest) {
         return Ok(latest);
     }
     let run_id = latest.run_id.clone();
     output.note(format!("waiting for run {}; Ctrl-C ends the wait, and not the run", short(&run_id)));
+    advise(&latest);
     let mut follow = Follow::new(nodes, output, &run_id);
     let mut until = Instant::now() + within.unwrap_or_else(|| left(&latest, wait_for));
     while !wait_for.is_over(&latest) {
@@ -113,6 +123,11 @@ pub(super) async fn wait(
         };
         if let Some(run) = change?.run {
             tell(&run);
+            advise(&run);
+            let is_new = run.status() != latest.status() && run.status() == RunStatus::Applied;
+            if let Some(left) = run.verification_ends_in.filter(|_| is_new && !wait_for.is_over(&run)) {
+                output.note(format!("watching whether it becomes well, for {} at most", view::length(&left)));
+            }
             // What else happens to a run does not lengthen the wait: others may attach to it for ever.
             if within.is_none() && run.status() != latest.status() {
                 until = Instant::now() + left(&run, wait_for);
@@ -125,8 +140,10 @@ pub(super) async fn wait(
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::parse;
+    use super::super::fake::{Fake, change, ended, parse, run};
+    use super::super::output::Format;
     use super::*;
+    use crate::rpc::v1::Reason;
 
     #[test]
     fn a_bare_wait_is_for_recovery() {
@@ -139,6 +156,31 @@ mod tests {
         for wrong in [&["--wait=soon"][..], &["--wait-timeout", "2"]] {
             assert_eq!(parse::<Wait>(wrong).unwrap_err().exit_code(), 2, "{wrong:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_is_told_once_of_a_container_that_is_left_down_and_how_long_it_is_watched() {
+        let fake = Fake::serve(|script| {
+            let down = Reason { code: "target-down".into(), ..Reason::default() };
+            let left_down =
+                Run { reasons: vec![down], ..run(RunStatus::Unresolved, Verification::Unspecified) };
+            let started = Run {
+                verification_ends_in: Some(prost_types::Duration { seconds: 96, nanos: 0 }),
+                ..run(RunStatus::Applied, Verification::Pending)
+            };
+            let well = run(RunStatus::Applied, Verification::Recovered);
+            let changes = [change(5, left_down.clone()), change(6, left_down), change(7, started)];
+            script.watch.then(Ok(changes.into_iter().chain([change(8, well)]).collect()));
+        });
+        let fake = fake.await;
+        let (output, printed) = Output::kept(Format::Table);
+        let mut nodes = Nodes::new(fake.addr()).unwrap();
+        let open = run(RunStatus::Interlocked, Verification::Unspecified);
+        let waited = wait(&mut nodes, &output, open, WaitFor::Recovered, None);
+        assert_eq!(ended(waited).await.unwrap().verification(), Verification::Recovered);
+        let told = printed.stderr();
+        assert_eq!(told.matches("the container is down: `relatch approve-start ").count(), 1, "{told}");
+        assert_eq!(told.matches("watching whether it becomes well, for 1m36s at most").count(), 1, "{told}");
     }
 
     #[test]

@@ -124,6 +124,9 @@ fn hint(detail: &str) -> &'static str {
          another directory"
     } else if says("Permission denied") || says("Operation not permitted") {
         "; this user may not: run as the directory's owner, or choose another directory"
+    } else if says("Corruption") {
+        "; something in it is damaged or missing: restore this directory from a backup, or begin anew with an empty \
+         one as a new node"
     } else {
         ""
     }
@@ -150,6 +153,8 @@ mod tests {
             let error = StorageError::failed("writing", "/d", kind);
             assert!(error.to_string().contains(next), "{error}");
         }
+        let damaged = StorageError::failed("opening", "/d", "Corruption: block checksum mismatch");
+        assert!(damaged.to_string().contains("restore this directory from a backup"), "{damaged}");
         let other = StorageError::failed("writing", "/d", std::io::Error::from(rustix::io::Errno::IO));
         assert!(other.to_string().ends_with("(os error 5)"), "{other}");
     }

@@ -6,7 +6,7 @@ use super::check::Check;
 use crate::consensus::Tuning;
 use crate::env::SystemClock;
 use crate::node::container_layer;
-use crate::storage::{DataDir, FileSystem, SyncSpeed};
+use crate::storage::{DataDir, FileSystem, StorageError, SyncSpeed};
 
 const DIRECTORY: &str = "data-directory";
 const LAYER: &str = "container-layer";
@@ -31,9 +31,7 @@ pub(super) fn look(data_dir: anyhow::Result<PathBuf>, ephemeral_data: bool) -> V
     };
     let there = match DataDir::examine(&data_dir) {
         Ok(there) => there,
-        Err(error) => {
-            return vec![Check::fail(DIRECTORY, error.to_string(), "or name another one with --data-dir")];
-        }
+        Err(error) => return vec![Check::fail(DIRECTORY, error.to_string(), advice(&error))],
     };
     let seen = if there == data_dir {
         format!("{} can be used", data_dir.display())
@@ -47,6 +45,16 @@ pub(super) fn look(data_dir: anyhow::Result<PathBuf>, ephemeral_data: bool) -> V
     }
     checks.push(sync(&there));
     checks
+}
+
+fn advice(error: &StorageError) -> &'static str {
+    match error {
+        StorageError::InUse { .. } => {
+            "if that is a relatch of yours, it runs already and nothing is wrong; else name another directory with \
+             --data-dir"
+        }
+        _ => "or name another one with --data-dir",
+    }
 }
 
 fn layer(kind: Option<String>, ephemeral_data: bool) -> Check {

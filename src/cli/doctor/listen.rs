@@ -21,7 +21,7 @@ pub(super) fn look(setup: &Setup) -> Check {
         Err(error) => Check::fail(
             NAME,
             format!("listening on {listen}: {error}"),
-            "is a relatch running already? Otherwise give --listen another port, such as 127.0.0.1:0 for any",
+            "if that is a relatch of yours, it runs already; else give --listen another port, such as 127.0.0.1:0 for any",
         ),
     }
 }
