@@ -46,8 +46,8 @@ pub(super) fn explanation(explained: &Explanation, now: ClusterTime) -> v1::Expl
         decision: decision(explained.kind).into(),
         checks: explained.checks.iter().map(|(name, checked)| check(name, checked.as_ref(), now)).collect(),
         incarnation: baseline.map(|baseline| incarnation(&baseline.incarnation)),
-        state: baseline.map(|baseline| words::state(baseline.state).to_owned()).unwrap_or_default(),
-        health: baseline.map(|baseline| words::health(baseline.health).to_owned()).unwrap_or_default(),
+        state: baseline.map(|baseline| baseline.state.as_str().to_owned()).unwrap_or_default(),
+        health: baseline.map(|baseline| baseline.health.as_str().to_owned()).unwrap_or_default(),
         grace: grace.map(|grace| duration_ms(u64::from(grace.seconds) * 1_000)),
         grace_source: grace.map(|grace| words::grace_source(grace.source).to_owned()).unwrap_or_default(),
         guard: guard(explained.guard).into(),
@@ -86,14 +86,7 @@ pub(super) fn run(run: &Run, now: ClusterTime) -> v1::Run {
         status: status(&run.status).into(),
         disposition: disposition(run.disposition()).into(),
         quarantined,
-        reasons: run
-            .reasons()
-            .iter()
-            .filter(|reason| !run.is_open() || reason.until.is_none_or(|until| now < until))
-            .cloned()
-            .chain(run.quarantine_reason(now))
-            .map(|r| reason(&r, now))
-            .collect(),
+        reasons: reasons(&run.reasons_at(now), now),
         term: run.opened.term.0,
         node: run.opened.node.0,
         guard: interlock.map_or(v1::Guard::Unspecified, |i| guard(i.dispatcher.guard)).into(),
@@ -118,7 +111,9 @@ pub(super) fn run(run: &Run, now: ClusterTime) -> v1::Run {
         },
         starts: run.starts.iter().map(|known| start(known, run, now)).collect(),
         resolution: resolution(&run.status),
-        if_unhealthy: interlock.is_some_and(|i| i.diagnosis == Diagnosis::Unhealthy),
+        if_unhealthy: run.diagnosis() == Diagnosis::Unhealthy,
+        deadline_in: run.deadline().map(left),
+        verify_window: interlock.and(run.verify_window_ms()).map(duration_ms),
     }
 }
 
@@ -298,7 +293,7 @@ fn reason(reason: &Reason, now: ClusterTime) -> v1::Reason {
 
 fn event(event: &Event) -> v1::Event {
     v1::Event {
-        kind: words::event_kind(event.kind).to_owned(),
+        kind: event.kind.word().to_owned(),
         term: event.at.term.0,
         node: event.at.node.0,
         time: Some(wall_time(event.at.wall)),

@@ -21,6 +21,7 @@ impl<B: Backend> Holds for HoldsService<B> {
         Ok(Response::new(v1::PlaceHoldResponse {
             hold: Some(convert::hold(&placed.hold, self.0.cluster_time())),
             repeated_answer: placed.repeated,
+            note: placed.note,
             open_run_ids: placed.open_runs.iter().map(ToString::to_string).collect(),
         }))
     }

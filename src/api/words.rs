@@ -1,7 +1,6 @@
 //! What a run holds besides its status, in words.
 
-use crate::ledger::EventKind;
-use crate::model::{ContainerState, Exchange, GraceSource, Health, JournalWord, LostReply, Reply, Wire};
+use crate::model::{Exchange, GraceSource, JournalWord, LostReply, Reply, Wire};
 
 /// What the wire showed, in one line.
 pub(super) fn exchange(exchange: &Exchange) -> String {
@@ -45,54 +44,6 @@ pub(super) fn grace_source(source: GraceSource) -> &'static str {
         GraceSource::Label => "label",
         GraceSource::StopTimeout => "stop-timeout",
         GraceSource::Policy => "policy",
-    }
-}
-
-/// What a container is doing, in the engine's word.
-pub(super) fn state(state: ContainerState) -> &'static str {
-    match state {
-        ContainerState::Created => "created",
-        ContainerState::Running => "running",
-        ContainerState::Paused => "paused",
-        ContainerState::Restarting => "restarting",
-        ContainerState::Removing => "removing",
-        ContainerState::Exited => "exited",
-        ContainerState::Dead => "dead",
-        ContainerState::Unknown => "unknown",
-    }
-}
-
-/// What a health check says, in the engine's word.
-pub(super) fn health(health: Health) -> &'static str {
-    match health {
-        Health::None => "none",
-        Health::Starting => "starting",
-        Health::Healthy => "healthy",
-        Health::Unhealthy => "unhealthy",
-    }
-}
-
-/// The stable word for a kind of event.
-pub(super) fn event_kind(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::Interlocked => "INTERLOCKED",
-        EventKind::Refused => "REFUSED",
-        EventKind::Attached => "ATTACHED",
-        EventKind::Exchanged => "EXCHANGED",
-        EventKind::Attested => "ATTESTED",
-        EventKind::Observed => "OBSERVED",
-        EventKind::Unresolved => "UNRESOLVED",
-        EventKind::Applied => "APPLIED",
-        EventKind::NotApplied => "NOT_APPLIED",
-        EventKind::Superseded => "SUPERSEDED",
-        EventKind::QuarantineBegan => "QUARANTINE_BEGAN",
-        EventKind::QuarantineEnded => "QUARANTINE_ENDED",
-        EventKind::Verified => "VERIFIED",
-        EventKind::Contradicted => "CONTRADICTED",
-        EventKind::StartApproved => "START_APPROVED",
-        EventKind::StartExchanged => "START_EXCHANGED",
-        EventKind::StartAttested => "START_ATTESTED",
-        EventKind::Resolved => "RESOLVED",
     }
 }
 

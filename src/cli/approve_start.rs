@@ -212,7 +212,7 @@ mod tests {
     fn what_breaks_a_rule_is_a_matter_of_usage() {
         let command = parse(&["--wait=applied", "--wait-timeout", "5s"]).unwrap();
         assert_eq!(command.wait.wait, Some(WaitFor::Applied));
-        assert_eq!(command.wait.wait_timeout, Duration::from_secs(5));
+        assert_eq!(command.wait.wait_timeout, Some(Duration::from_secs(5)));
         for arguments in [&["--start-id", "short"][..], &["--wait=soon"], &["--dry-run"]] {
             assert_eq!(parse(arguments).unwrap_err().exit_code(), 2, "{arguments:?}");
         }

@@ -10,7 +10,7 @@ use super::table::{Fields, Table};
 use super::text::{plain, word};
 use super::view;
 use crate::model::Target;
-use crate::rpc::v1::{Decision, ExplainRequest, ExplainResponse, Run, Verdict};
+use crate::rpc::v1::{Check, Decision, ExplainRequest, ExplainResponse, Run, Verdict};
 
 /// Say what stands in the way of a restart: every check that a request would meet now.
 ///
@@ -55,13 +55,23 @@ fn table(answer: &ExplainResponse) -> String {
     fields.add("guard", view::guard(answer.guard()));
     let mut checks = Table::new(&["CHECK", "VERDICT", "DETAIL"]);
     for check in &answer.checks {
-        checks.row([check.name.clone(), verdict(check.verdict()), check.detail.clone()]);
+        checks.row([check.name.clone(), verdict(check.verdict()), detail(check)]);
     }
     let blocking: String = answer.checks.iter().map(|check| view::reasons(&check.reasons)).collect();
     let is_another = answer.decision() == Decision::Attached && !blocking.is_empty();
     let blocking = if is_another { format!("{OF_ANOTHER}{blocking}") } else { blocking };
     let standing = answer.standing.as_ref().map(standing).unwrap_or_default();
     format!("{}\n\n{}\n{}{blocking}{standing}", decision(answer), fields.show(), checks.show())
+}
+
+/// What was seen, in the table. What is long stands with its reason alone, below.
+fn detail(check: &Check) -> String {
+    const SHOWN_CHARS: usize = 60;
+    let is_below = check.reasons.iter().any(|reason| reason.detail == check.detail);
+    if is_below && check.detail.chars().count() > SHOWN_CHARS {
+        return "see below".into();
+    }
+    check.detail.clone()
 }
 
 fn decision(answer: &ExplainResponse) -> String {
@@ -82,7 +92,7 @@ fn standing(run: &Run) -> String {
     let at = view::time(run.decided_at.as_ref());
     let line = format!("standing run {}: {}{quarantined}, decided {at}", run.run_id, view::status(run));
     let show = format!("  `relatch runs show {}` shows why it stands", short(&run.run_id));
-    format!("\n{}\n{}\n", plain(&line), plain(&show))
+    format!("\n{}\n{}\n{}", plain(&line), plain(&show), view::next(run))
 }
 
 #[cfg(test)]
@@ -90,7 +100,7 @@ mod tests {
     use super::super::fake::{Fake, ended, parse};
     use super::super::output::Format;
     use super::*;
-    use crate::rpc::v1::{Check, Guard, Reason, RunStatus};
+    use crate::rpc::v1::{Guard, Reason, RunStatus};
 
     fn answer(decision: Decision) -> ExplainResponse {
         let held = Reason {
@@ -177,6 +187,31 @@ mod tests {
         let text = table(&answer(Decision::Attached));
         assert!(text.starts_with("ATTACHED: a request would join the open run"), "{text}");
         assert!(text.contains(&format!("{OF_ANOTHER}\nheld: ")), "{text}");
+    }
+
+    #[test]
+    fn a_target_that_is_left_down_is_told_with_the_command_that_starts_it() {
+        let mut left_down = answer(Decision::Attached);
+        let down = Reason { code: "target-down".into(), ..Reason::default() };
+        left_down.standing = Some(Run {
+            run_id: "ab".repeat(16),
+            status: RunStatus::Unresolved.into(),
+            reasons: vec![down],
+            ..Run::default()
+        });
+        let text = table(&left_down);
+        assert!(text.contains("`relatch approve-start abababababab --reason TEXT`"), "{text}");
+    }
+
+    #[test]
+    fn a_long_detail_stands_once() {
+        let mut away = answer(Decision::Refused);
+        let long = "connecting to unix:///run/docker.sock: no such file or directory; is it running?";
+        away.checks[1].detail = long.into();
+        away.checks[1].reasons[0].detail = long.into();
+        let text = table(&away);
+        assert_eq!(text.matches(long).count(), 1, "{text}");
+        assert!(text.contains("BLOCK     see below\n"), "{text}");
     }
 
     #[test]

@@ -120,9 +120,9 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&list(Format::Json).await).unwrap();
         assert_eq!(json["holds"][0]["holdId"], "ab".repeat(16));
         let expected = "\
-HOLD          COVERS              BY              PLACED                ENDS         REASON
-abababababab  project local/shop  kim             2024-05-01T10:20:30Z  in 1m30s     up grade
-cdcdcdcdcdcd  everything          relatch itself  2024-05-01T10:20:30Z  when lifted  up grade
+HOLD          COVERS              BY              PLACED                    ENDS         REASON
+abababababab  project local/shop  kim             2024-05-01T10:20:30.000Z  in 1m30s     up grade
+cdcdcdcdcdcd  everything          relatch itself  2024-05-01T10:20:30.000Z  when lifted  up grade
 ";
         assert_eq!(list(Format::Table).await, expected);
         assert_eq!(list(Format::Table).await, "no holds\n");

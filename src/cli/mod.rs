@@ -5,6 +5,7 @@
 
 mod address;
 mod approve_start;
+mod bench;
 mod client;
 mod completions;
 mod demo;
@@ -31,10 +32,13 @@ mod resolve;
 mod runs;
 mod scope;
 mod sim_engine;
+mod stage;
 mod status;
 mod table;
 mod telemetry;
 mod text;
+mod times;
+mod told;
 mod unhold;
 mod view;
 mod wait;
@@ -82,6 +86,7 @@ enum Command {
     Holds(Asks<holds::Holds>),
     Limits(Asks<limits::Limits>),
     Demo(demo::Demo),
+    Bench(bench::Bench),
     Completions(completions::Completions),
     #[command(hide = true)]
     SimEngine(sim_engine::SimEngine),
@@ -92,7 +97,12 @@ impl Command {
     fn asks(&self) -> bool {
         !matches!(
             self,
-            Self::Dev(_) | Self::Doctor(_) | Self::Demo(_) | Self::Completions(_) | Self::SimEngine(_)
+            Self::Dev(_)
+                | Self::Doctor(_)
+                | Self::Demo(_)
+                | Self::Bench(_)
+                | Self::Completions(_)
+                | Self::SimEngine(_)
         )
     }
 }
@@ -137,6 +147,7 @@ pub fn main() -> ExitCode {
                 Command::Holds(asks) => asks.command.run(nodes(asks.addresses), &output).await,
                 Command::Limits(asks) => asks.command.run(nodes(asks.addresses), &output).await,
                 Command::Demo(command) => command.run(&output).await,
+                Command::Bench(command) => command.run(&output).await,
                 Command::Completions(command) => command.run(Cli::command(), &output),
                 Command::SimEngine(command) => command.run().await,
             }

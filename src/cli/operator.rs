@@ -30,7 +30,8 @@ impl Operator {
             .or_else(|| VARIABLES.into_iter().filter_map(variable).find(|name| !name.trim().is_empty()));
         named.ok_or_else(|| {
             WrongUsage(format!(
-                "it is not known who does this, since none of {} is set: give --by NAME",
+                "it is not known who does this, since none of {} is set: type the same command with --by NAME, as in \
+                 --by \"$(id -un)\"",
                 VARIABLES.join(", ")
             ))
         })
@@ -70,7 +71,7 @@ mod tests {
     #[test]
     fn a_nameless_terminal_has_to_say_who_does_this() {
         let error = anyhow::Error::from(name(&[], &[]).unwrap_err());
-        assert!(error.to_string().contains("--by NAME"), "{error}");
+        assert!(error.to_string().contains("type the same command with --by NAME"), "{error}");
         assert_eq!(Exit::of_error(&error), Exit::Usage);
     }
 }

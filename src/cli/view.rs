@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use prost_types::Timestamp;
-
 use super::duration;
 use super::id_ref::short;
 use super::table::{Fields, Table};
 use super::text::{plain, word};
-use crate::docker::format_instant;
-use crate::model::EngineInstant;
+use super::times::instant;
+pub(super) use super::times::{length, time};
+use super::told::Told;
 use crate::rpc::v1::{
     Assertion, Disposition, Event, Guard, Incarnation, Reason, Resolution, Run, RunStatus, Start,
     Verification,
@@ -17,6 +16,9 @@ use crate::rpc::v1::{
 
 /// The reason that says that the container does not run.
 const TARGET_DOWN: &str = "target-down";
+
+/// The reason that says that the container ran after the restart, and does not run any more.
+const TARGET_WENT_DOWN: &str = "target-went-down";
 
 /// The reason that says that a start is approved already: another one would be refused.
 const START_AWAITED: &str = "start-awaited";
@@ -36,6 +38,17 @@ pub(super) fn verification(run: &Run) -> &'static str {
 
 /// A run on one page: what it is, where it stands, and why.
 pub(super) fn run(run: &Run) -> String {
+    told(run, &mut Told::default())
+}
+
+/// The same with its history.
+pub(super) fn page(run: &Run) -> String {
+    let mut page = Told::default();
+    let head = told(run, &mut page);
+    format!("{head}\n{}", timeline(run, &mut page))
+}
+
+fn told(run: &Run, page: &mut Told) -> String {
     let mut fields = Fields::new();
     fields.add("run", run.run_id.as_str());
     fields.add("target", run.target.as_str());
@@ -44,6 +57,10 @@ pub(super) fn run(run: &Run) -> String {
     }
     fields.add("status", status_line(run));
     fields.add("settled by", run.settlement.as_str());
+    let words = engines_words(&run.exchange).unwrap_or_default();
+    if run.settlement.contains(words) {
+        page.note(words);
+    }
     if let Some(resolution) = &run.resolution {
         add_resolution(&mut fields, resolution);
     }
@@ -56,14 +73,25 @@ pub(super) fn run(run: &Run) -> String {
     fields.add("request id", run.request_id.as_str());
     fields.add("decided", format!("{}, term {}, node {}", time(run.decided_at.as_ref()), run.term, run.node));
     fields.add("guard", guard(run.guard()));
+    if run.if_unhealthy {
+        fields.add("only if", "its health check says unhealthy");
+    }
     fields.add("grace", grace(run));
     fields.add("expected", run.expect.as_ref().map(incarnation).unwrap_or_default());
     fields.add("baseline", run.baseline.as_ref().map(incarnation).unwrap_or_default());
     fields.add("observed", run.observed.as_ref().map(incarnation).unwrap_or_default());
-    fields.add("exchange", run.exchange.as_str());
+    fields.add("exchange", page.tell(&run.exchange));
+    page.note(words);
     fields.add("journal", run.journal.as_str());
     let starts: String = run.starts.iter().map(start).collect();
-    fields.show() + &starts + &reasons(&run.reasons) + &next(run)
+    let reasons: String = run.reasons.iter().map(|known| reason(known, &page.tell(&known.detail))).collect();
+    fields.show() + &starts + &reasons + &next(run)
+}
+
+/// What the engine, or something before it, answered: the last part of an exchange.
+fn engines_words(exchange: &str) -> Option<&str> {
+    let (_, reply) = exchange.split_once("; ")?;
+    Some(reply.split_once(": ")?.1)
 }
 
 /// What a request would restart, and how, if it were made: nothing of it has happened.
@@ -74,19 +102,29 @@ pub(super) fn proposal(run: &Run) -> String {
         fields.add("asked as", run.spelling.as_str());
     }
     fields.add("guard", guard(run.guard()));
+    if run.if_unhealthy {
+        fields.add("only if", "its health check says unhealthy");
+    }
     fields.add("grace", grace(run));
     fields.add("expected", run.expect.as_ref().map(incarnation).unwrap_or_default());
     fields.add("baseline", run.baseline.as_ref().map(incarnation).unwrap_or_default());
     fields.show()
 }
 
-/// The next command for a run that is open; empty for any other.
-fn next(run: &Run) -> String {
+/// The next command for a run that is open, or whose container went down again; empty for any other.
+pub(super) fn next(run: &Run) -> String {
+    let is_for = |code: &str| run.reasons.iter().any(|reason| reason.code == code);
+    if let Some(observed) = run.observed.as_ref().filter(|_| is_for(TARGET_WENT_DOWN)) {
+        let id = plain(short(&observed.container_id));
+        return format!(
+            "\nnext: `docker logs {id}` on its host may tell why; `docker start {id}` starts it, for relatch restarts \
+             only what runs\n"
+        );
+    }
     if !matches!(run.status(), RunStatus::Interlocked | RunStatus::Unresolved) {
         return String::new();
     }
     let id = plain(short(&run.run_id));
-    let is_for = |code: &str| run.reasons.iter().any(|reason| reason.code == code);
     let start = if is_for(TARGET_DOWN) && !is_for(START_AWAITED) {
         format!("`relatch approve-start {id} --reason TEXT` starts the container; ")
     } else {
@@ -97,19 +135,22 @@ fn next(run: &Run) -> String {
 
 /// Why something is refused, uncertain or in the way, since when, and what would end it.
 pub(super) fn reasons(reasons: &[Reason]) -> String {
-    let mut text = String::new();
-    for reason in reasons {
-        let ends_in =
-            reason.ends_in.as_ref().map(|d| format!(", in {} at most", length(d))).unwrap_or_default();
-        text += &format!("\n{}: {}\n", plain(&reason.code), plain(&reason.detail));
-        text += &format!("  since      {}\n", time(reason.since.as_ref()));
-        text += &format!("  ends when  {}{ends_in}\n", plain(&reason.ends_when));
-    }
-    text
+    reasons.iter().map(|known| reason(known, &known.detail)).collect()
+}
+
+fn reason(reason: &Reason, detail: &str) -> String {
+    let ends_in = reason.ends_in.as_ref().map(|d| format!(", in {} at most", length(d))).unwrap_or_default();
+    format!(
+        "\n{}: {}\n  since      {}\n  ends when  {}{ends_in}\n",
+        plain(&reason.code),
+        plain(detail),
+        time(reason.since.as_ref()),
+        plain(&reason.ends_when)
+    )
 }
 
 /// The history, oldest first.
-pub(super) fn timeline(run: &Run) -> String {
+fn timeline(run: &Run, page: &mut Told) -> String {
     let mut table = Table::new(&["TIME", "AFTER (CLUSTER TIME)", "EVENT", "TERM", "NODE", "DETAIL"]);
     for event in &run.events {
         table.row([
@@ -118,7 +159,7 @@ pub(super) fn timeline(run: &Run) -> String {
             event.kind.clone(),
             event.term.to_string(),
             event.node.to_string(),
-            event.detail.clone(),
+            page.tell(&event.detail),
         ]);
     }
     table.show()
@@ -203,26 +244,16 @@ fn grace(run: &Run) -> String {
 /// One life of one container.
 pub(super) fn incarnation(incarnation: &Incarnation) -> String {
     let started = match &incarnation.started_at {
-        Some(at) => format!("started {}", time(Some(at))),
+        Some(at) => format!("started {}", instant(at)),
         None => "without a readable StartedAt".to_owned(),
     };
     format!("{}, {started}", incarnation.container_id)
 }
 
-/// An instant as Docker writes it.
-pub(super) fn time(at: Option<&Timestamp>) -> String {
-    let Some(at) = at else { return "?".into() };
-    let nanos = u32::try_from(at.nanos).unwrap_or(0);
-    EngineInstant::new(at.seconds, nanos).map_or_else(|_| "?".into(), format_instant)
-}
-
-/// A length of time.
-pub(super) fn length(duration: &prost_types::Duration) -> String {
-    duration::show(Duration::try_from(*duration).unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
+    use prost_types::Timestamp;
+
     use super::*;
     use crate::ledger::ReasonCode;
 
@@ -258,7 +289,7 @@ mod tests {
             "status   UNRESOLVED (uncertain: no claim is made about the effect)\n",
             "guard    agent (beside the engine",
             "reply-lost: connection reset\n",
-            "  since      2024-05-01T10:20:31Z\n",
+            "  since      2024-05-01T10:20:31.000Z\n",
             "  ends when  a later StartedAt shows the effect, in 1m30s at most\n",
         ] {
             assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
@@ -283,8 +314,40 @@ mod tests {
     }
 
     #[test]
+    fn a_run_whose_container_went_down_again_ends_in_what_its_operator_may_do() {
+        let mut seen = uncertain();
+        seen.set_status(RunStatus::Applied);
+        seen.observed = Some(Incarnation { container_id: "cd".repeat(32), ..Incarnation::default() });
+        seen.reasons = vec![Reason { code: ReasonCode::TargetWentDown.to_string(), ..Reason::default() }];
+        let text = run(&seen);
+        assert!(text.contains("`docker logs cdcdcdcdcdcd`") && text.contains("`docker start cdcd"), "{text}");
+    }
+
+    #[test]
+    fn the_engines_long_words_stand_once_on_a_page() {
+        let words = "failed to create task for container: ".repeat(3);
+        let mut seen = uncertain();
+        seen.exchange = format!("180 bytes written over a unix socket; reply 500: {words}");
+        seen.reasons[0].detail = format!("500: {words}");
+        let detail = format!("180 bytes written, reply 500 {words}");
+        seen.events.push(Event { kind: "EXCHANGED".into(), detail, ..Event::default() });
+        let text = page(&seen);
+        assert_eq!(text.matches(words.trim_end()).count(), 1, "{text}");
+        assert!(text.contains("reply-lost: 500: … (as above)\n"), "{text}");
+        seen.settlement = format!("the engine refused it with 404: {words}; another container answers");
+        assert_eq!(page(&seen).matches(words.trim_end()).count(), 1, "{}", page(&seen));
+    }
+
+    #[test]
+    fn a_run_that_is_only_for_the_unhealthy_says_so() {
+        assert!(!run(&uncertain()).contains("only if"));
+        let text = run(&Run { if_unhealthy: true, ..uncertain() });
+        assert!(text.contains("only if") && text.contains("health check says unhealthy\n"), "{text}");
+    }
+
+    #[test]
     fn a_timeline_counts_from_the_decision() {
-        let text = timeline(&uncertain());
+        let text = timeline(&uncertain(), &mut Told::default());
         assert!(text.contains("+0ms") && text.contains("+1.5s"), "{text}");
         assert!(text.lines().next().unwrap().contains("AFTER (CLUSTER TIME)"), "{text}");
     }

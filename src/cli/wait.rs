@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::client::Nodes;
 use super::duration;
@@ -35,9 +35,11 @@ pub(super) struct Wait {
         default_missing_value = "recovered"
     )]
     pub(super) wait: Option<WaitFor>,
-    /// How long to wait
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration::parse)]
-    pub(super) wait_timeout: Duration,
+    /// How long to wait at most [default: until the run's own deadline and verify window have passed. That is 8s to
+    /// send it, its grace, 20s, the window (30s without a health check, else its start period and three probes, 30s
+    /// to 30m), and 10s; the limits may say otherwise]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub(super) wait_timeout: Option<Duration>,
 }
 
 impl WaitFor {
@@ -57,13 +59,30 @@ impl WaitFor {
     }
 }
 
-/// Follows a run until what is waited for is known, or the time is over; gives the run as it is then.
+/// How much longer a run may take, beyond its own times, until its last word is committed and told.
+const SLACK: Duration = Duration::from_secs(10);
+
+/// How long what is waited for may still take: what is left of the run's deadline, and of its verify window.
+fn left(run: &Run, wait_for: WaitFor) -> Duration {
+    let of = |length: &Option<prost_types::Duration>| {
+        length.and_then(|length| Duration::try_from(length).ok()).unwrap_or_default()
+    };
+    let window = match (wait_for, run.status()) {
+        (WaitFor::Applied, _) => Duration::ZERO,
+        (WaitFor::Recovered, RunStatus::Applied) => of(&run.verification_ends_in),
+        (WaitFor::Recovered, _) => of(&run.verify_window),
+    };
+    of(&run.deadline_in).saturating_add(window).saturating_add(SLACK)
+}
+
+/// Follows a run until what is waited for is known, or the time is over; gives the run as it is then. Without a time,
+/// that is the run's own.
 pub(super) async fn wait(
     nodes: &mut Nodes,
     output: &Output,
     run: Run,
     wait_for: WaitFor,
-    within: Duration,
+    within: Option<Duration>,
 ) -> anyhow::Result<Run> {
     let mut latest = run;
     let mut told = 0;
@@ -82,21 +101,24 @@ pub(super) async fn wait(
     let run_id = latest.run_id.clone();
     output.note(format!("waiting for run {}; Ctrl-C ends the wait, and not the run", short(&run_id)));
     let mut follow = Follow::new(nodes, output, &run_id);
-    let waited = timeout(within, async {
-        while !wait_for.is_over(&latest) {
-            if let Some(run) = follow.next().await?.run {
-                tell(&run);
-                latest = run;
+    let mut until = Instant::now() + within.unwrap_or_else(|| left(&latest, wait_for));
+    while !wait_for.is_over(&latest) {
+        let Ok(change) = timeout_at(until, follow.next()).await else {
+            let over = match within {
+                Some(within) => format!("the wait of {} is over", duration::show(within)),
+                None => "its deadline and its verify window have passed".to_owned(),
+            };
+            output.note(format!("{over}, and the run goes on; follow it with `relatch runs show {run_id}`"));
+            break;
+        };
+        if let Some(run) = change?.run {
+            tell(&run);
+            // What else happens to a run does not lengthen the wait: others may attach to it for ever.
+            if within.is_none() && run.status() != latest.status() {
+                until = Instant::now() + left(&run, wait_for);
             }
+            latest = run;
         }
-        anyhow::Ok(())
-    });
-    match waited.await {
-        Ok(ended) => ended?,
-        Err(_) => output.note(format!(
-            "the wait of {} is over and the run goes on; follow it with `relatch runs show {run_id}`",
-            duration::show(within)
-        )),
     }
     Ok(latest)
 }
@@ -109,11 +131,11 @@ mod tests {
     #[test]
     fn a_bare_wait_is_for_recovery() {
         let wait = |arguments: &[&str]| parse::<Wait>(arguments).unwrap();
-        assert_eq!((wait(&[]).wait, wait(&[]).wait_timeout), (None, Duration::from_secs(60)));
+        assert_eq!((wait(&[]).wait, wait(&[]).wait_timeout), (None, None));
         assert_eq!(wait(&["--wait"]).wait, Some(WaitFor::Recovered));
         assert_eq!(wait(&["--wait=recovered"]).wait, Some(WaitFor::Recovered));
         assert_eq!(wait(&["--wait=applied"]).wait, Some(WaitFor::Applied));
-        assert_eq!(wait(&["--wait-timeout", "2m"]).wait_timeout, Duration::from_secs(120));
+        assert_eq!(wait(&["--wait-timeout", "2m"]).wait_timeout, Some(Duration::from_secs(120)));
         for wrong in [&["--wait=soon"][..], &["--wait-timeout", "2"]] {
             assert_eq!(parse::<Wait>(wrong).unwrap_err().exit_code(), 2, "{wrong:?}");
         }
@@ -139,6 +161,30 @@ mod tests {
             let run = Run { status: status.into(), verification: verification.into(), ..Run::default() };
             assert_eq!(WaitFor::Applied.is_over(&run), applied, "{status:?} {verification:?}");
             assert_eq!(WaitFor::Recovered.is_over(&run), recovered, "{status:?} {verification:?}");
+        }
+    }
+
+    #[test]
+    fn a_wait_without_a_time_lasts_for_what_is_left_of_the_runs_own() {
+        let seconds = |seconds| Some(prost_types::Duration { seconds, nanos: 0 });
+        let run = |status: RunStatus, deadline_in, verification_ends_in| Run {
+            status: status.into(),
+            deadline_in,
+            verify_window: seconds(60),
+            verification_ends_in,
+            ..Run::default()
+        };
+        for (run, applied_s, recovered_s) in [
+            (run(RunStatus::Interlocked, seconds(38), None), 48, 108),
+            (run(RunStatus::Unresolved, seconds(0), None), 10, 70),
+            (run(RunStatus::Applied, None, seconds(25)), 10, 35),
+        ] {
+            let left = |wait_for| left(&run, wait_for).as_secs();
+            assert_eq!(
+                (left(WaitFor::Applied), left(WaitFor::Recovered)),
+                (applied_s, recovered_s),
+                "{run:?}"
+            );
         }
     }
 }

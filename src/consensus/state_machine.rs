@@ -15,7 +15,7 @@ use super::snapshot::{Snapshot, SnapshotFile};
 use super::snapshot_folder::SnapshotFolder;
 use super::state::State;
 use super::stored::{
-    APPLIED, END, LEDGER, MEMBERSHIP, RAFT, StoredConfiguration, StoredLogId, encode, load, malformed,
+    APPLIED, END, LEDGER, MEMBERSHIP, RAFT, StoredConfiguration, StoredLogId, decode, encode, load, malformed,
 };
 use super::type_config::{Answer, Entry, LogId, Proposal, SnapshotMeta, StoredMembership, TypeConfig};
 use crate::env::failpoint;
@@ -41,12 +41,10 @@ pub(super) fn load_ledger(
     holes: Holes,
 ) -> Result<(Ledger, LogIndex), LoadLedgerError> {
     let view = database.view();
-    let mut records = Vec::new();
-    for entry in view.entries(LEDGER)? {
-        let (key, value) = entry?;
-        let record: Record = super::stored::decode(database, &key, &value)?;
-        records.push((key, record));
-    }
+    let records = view.decoded(LEDGER, |key, value| {
+        let record: Record = decode(database, &key, &value)?;
+        Ok::<_, LoadLedgerError>((key, record))
+    })?;
     let applied: Option<StoredLogId> = load(database, APPLIED)?;
     let ledger = Ledger::load(cluster.clone(), holes, records)?;
     Ok((ledger, LogIndex(applied.map_or(0, |id| id.index))))

@@ -2,23 +2,22 @@
 
 use std::sync::Arc;
 
+use tracing::{Instrument, debug_span};
+
 use super::ask::unexpected;
 use super::grace::grace;
 use super::request::{Answer, RecoveryRequest, RequestError};
-use super::resolve::{Resolved, is_this_process, resolve};
+use super::resolve::{Resolved, is_this_process, listed, resolve};
 use super::shared::{AUTHORITY_MS, HostLink, Shared};
 use crate::docker::{Inspection, ListFilter};
 use crate::env::failpoint;
 use crate::ledger::{
-    Baseline, Command, Decision, DecisionKind, DispatcherRef, OpenInterlock, Outcome, Reason, ReasonCode,
-    RefuseRequest, Request, Weighed,
+    Baseline, Command, Decision, DecisionKind, Diagnosis, DispatcherRef, OpenInterlock, Outcome, Reason,
+    ReasonCode, RefuseRequest, Request, Run, Weighed,
 };
 #[cfg(feature = "failpoints")]
 use crate::model::Hole;
 use crate::model::{ContainerId, Grace, HostName, Incarnation, RunId, Target, Term, WallTime};
-
-/// How many containers a refusal lists at most.
-const LISTED: usize = 20;
 
 /// Decides a request in `term`.
 pub(super) async fn decide(
@@ -31,7 +30,8 @@ pub(super) async fn decide(
     }
     let host = bound_host(shared, request.spelling.host()).await?;
     let run = shared.mint(RunId::new)?;
-    let command = match look(shared, host, &request).await {
+    let looking = debug_span!(target: "relatch::step", "look", %run);
+    let command = match look(shared, host, &request).instrument(looking).await {
         Ok(found) => {
             Command::OpenInterlock(Box::new(proposal(shared, term, host, run.clone(), &request, found)))
         }
@@ -40,10 +40,11 @@ pub(super) async fn decide(
             request: as_sent(&request),
             target: refusal.target,
             reasons: vec![refusal.reason],
+            diagnosis: if shared.knows_rules(3) { request.diagnosis } else { Diagnosis::Callers },
         })),
     };
     if request.dry_run {
-        weigh(shared, term, &command).await
+        weigh(shared, term, &request.caller, &command).await
     } else {
         propose(shared, term, &run, command).await
     }
@@ -98,7 +99,7 @@ pub(super) fn proposal(
 }
 
 /// What would be decided, by the same rules over the state as of now; nothing is committed.
-async fn weigh(shared: &Shared, term: Term, command: &Command) -> Result<Answer, RequestError> {
+async fn weigh(shared: &Shared, term: Term, caller: &str, command: &Command) -> Result<Answer, RequestError> {
     confirm(shared, term).await?;
     let (clock, wall) = (shared.consensus.cluster_time(), WallTime(shared.clock.wall_ms()));
     let node = shared.proposer.node;
@@ -109,7 +110,10 @@ async fn weigh(shared: &Shared, term: Term, command: &Command) -> Result<Answer,
     });
     let weighed =
         weighed.ok_or_else(|| RequestError::Unavailable { detail: "nothing to decide".to_owned() })?;
-    let Weighed { kind, run, ignored, .. } = weighed;
+    let Weighed { kind, run, ignored, exhausted, .. } = weighed;
+    if let Some(full) = exhausted {
+        return Err(shared.exhausted(caller, &full));
+    }
     let decision = Decision { kind, run: run.id.clone(), ignored, repeated: false };
     Ok(Answer { decision, run, dry_run: true })
 }
@@ -138,7 +142,7 @@ async fn remembered(
 /// Makes what [`Shared::consensus`] shows linearizable.
 pub(super) async fn confirm(shared: &Shared, term: Term) -> Result<(), RequestError> {
     let confirmed = shared.consensus.confirm_authority(term, AUTHORITY_MS).await;
-    confirmed.map(|_| ()).map_err(|lost| RequestError::Unavailable { detail: lost.to_string() })
+    confirmed.map(|_| ()).map_err(|lost| shared.unavailable(lost.to_string()))
 }
 
 /// The one container that a request is about.
@@ -154,12 +158,42 @@ pub(super) struct Refusal {
     pub(super) reason: Reason,
 }
 
-/// Steps 1 and 2: exactly one container, and how it is now.
+/// Steps 1 and 2: exactly one container, and how it is now. Where the container cannot be found or read, a run that
+/// is open for it is named: it is what the caller may want to know of.
 pub(super) async fn look(
     shared: &Shared,
     host: &HostLink,
     request: &RecoveryRequest,
 ) -> Result<Found, Refusal> {
+    look_at_it(shared, host, request).await.map_err(|mut refusal| {
+        let about = match refusal.reason.code {
+            ReasonCode::BaselineUnreadable => "it",
+            ReasonCode::TargetNotFound => "a container that had this name",
+            _ => return refusal,
+        };
+        if let Some(run) = open_for(shared, &refusal.target) {
+            let word = run.status.word();
+            refusal.reason.detail += &format!("; run {} is open for {about}, and is {word}", run.id);
+        }
+        refusal
+    })
+}
+
+/// The open run that a spelling is about, also if its container cannot be asked for by it now: by the run's target,
+/// or by the name or the id of its container as they were.
+pub(super) fn open_for(shared: &Shared, spelling: &Target) -> Option<Run> {
+    let target = spelling.clone().first_replica();
+    let path = spelling.path();
+    let is_about = |run: &&Run| {
+        let known =
+            |baseline: &Baseline| baseline.name == path || baseline.incarnation.container_id.answers_to(path);
+        run.target.host() == spelling.host()
+            && (run.target == target || run.baseline.as_ref().is_some_and(known))
+    };
+    shared.consensus.read(|ledger| ledger.open_runs().find(is_about).cloned())
+}
+
+async fn look_at_it(shared: &Shared, host: &HostLink, request: &RecoveryRequest) -> Result<Found, Refusal> {
     let engine = host.dispatcher.engine();
     let now = WallTime(shared.clock.wall_ms());
     let refuse = |target: &Target, code, detail: String| Refusal {
@@ -178,11 +212,11 @@ pub(super) async fn look(
             let found: Vec<Target> = found.into_iter().map(|(_, target)| target).collect();
             return Err(unresolved(
                 ReasonCode::TargetAmbiguous,
-                format!("it may be any of {}", list(&found)),
+                format!("it may be any of {}", listed(&found)),
             ));
         }
         Resolved::None(there) => {
-            return Err(unresolved(ReasonCode::TargetNotFound, format!("there are {}", list(&there))));
+            return Err(unresolved(ReasonCode::TargetNotFound, format!("there are {}", listed(&there))));
         }
     };
     let inspection = engine
@@ -253,7 +287,8 @@ async fn propose(
     }
     shared.pledges.make(run, term);
     failpoint::reach("coordinator-before-propose");
-    let proposed = shared.ask(term, command).await;
+    let proposing = debug_span!(target: "relatch::step", "propose", %run);
+    let proposed = shared.ask(term, command).instrument(proposing).await;
     failpoint::reach("coordinator-after-propose");
     let decision = match proposed {
         Ok(Outcome::Decided(decision)) => decision,
@@ -280,15 +315,4 @@ fn as_sent(request: &RecoveryRequest) -> Request {
         reason: request.reason.clone(),
         spelling: request.spelling.to_string(),
     }
-}
-
-fn list(targets: &[Target]) -> String {
-    if targets.is_empty() {
-        return "no containers".to_owned();
-    }
-    let mut text = targets.iter().take(LISTED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    if targets.len() > LISTED {
-        text.push_str(&format!(" and {} more", targets.len() - LISTED));
-    }
-    text
 }

@@ -1,10 +1,12 @@
 //! What a client is told of a proposal that came to no answer of its own.
 
+use std::sync::atomic::Ordering;
+
 use super::request::RequestError;
 use super::shared::Shared;
 use crate::consensus::ProposeError;
 use crate::env::hex_id;
-use crate::ledger::{Command, Outcome, Rejection, Share};
+use crate::ledger::{Command, Exhausted, Outcome, Rejection, Share};
 use crate::model::{InvalidId, Term};
 
 impl Shared {
@@ -17,24 +19,36 @@ impl Shared {
         };
         match self.propose(term, command).await {
             Ok(Outcome::Rejected(why)) => Err(rejected(why)),
-            Ok(Outcome::Exhausted(full)) => Err(RequestError::Exhausted {
-                caller,
-                what: match full.share {
-                    Share::Refusals => "refusals",
-                    Share::Attaches => "attached requests",
-                },
-                most: full.most,
-                frees_in_ms: full.frees.since_ms(self.consensus.cluster_time()),
-                detail: full.reasons.iter().map(|why| format!("; {}: {}", why.code, why.detail)).collect(),
-            }),
+            Ok(Outcome::Exhausted(full)) => Err(self.exhausted(&caller, &full)),
             Ok(outcome) => Ok(outcome),
             Err(ProposeError::Unknown { detail, .. }) => Err(RequestError::Unknown { detail }),
             Err(
                 error @ (ProposeError::NotLeader { .. }
                 | ProposeError::Stopped { .. }
                 | ProposeError::Unstorable { .. }),
-            ) => Err(RequestError::Unavailable { detail: error.to_string() }),
+            ) => Err(self.unavailable(error.to_string())),
         }
+    }
+
+    /// A share of a caller is full.
+    pub(super) fn exhausted(&self, caller: &str, full: &Exhausted) -> RequestError {
+        RequestError::Exhausted {
+            caller: caller.to_owned(),
+            what: match full.share {
+                Share::Refusals => "refusals",
+                Share::Attaches => "attached requests",
+            },
+            most: full.most,
+            frees_in_ms: full.frees.since_ms(self.consensus.cluster_time()),
+            detail: full.reasons.iter().map(|why| format!("; {}: {}", why.code, why.detail)).collect(),
+        }
+    }
+
+    /// This node decides nothing now. One that is ending says that instead of what follows from it.
+    pub(super) fn unavailable(&self, detail: String) -> RequestError {
+        let ending = "this node is ending: ask another one, or this one once it is started again";
+        let detail = if self.is_ending.load(Ordering::Relaxed) { ending.to_owned() } else { detail };
+        RequestError::Unavailable { detail }
     }
 
     /// A new random id.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::admit::{Refusal, bound_host, confirm, look, proposal};
+use super::admit::{Refusal, bound_host, confirm, look, open_for, proposal};
 use super::request::{Checked, Explanation, RecoveryRequest, RequestError};
 use super::shared::Shared;
 use crate::ledger::{CheckName, DecisionKind, ReasonCode, Weighed};
@@ -41,7 +41,9 @@ pub(super) async fn explain(
             kind: DecisionKind::Refused,
             found: None,
             guard: host.guard,
-            standing: shared.consensus.read(|ledger| ledger.standing_for_target(&refusal.target).cloned()),
+            standing: open_for(shared, &refusal.target).or_else(|| {
+                shared.consensus.read(|ledger| ledger.standing_for_target(&refusal.target).cloned())
+            }),
             target: refusal.target,
         }),
         Ok(found) => {

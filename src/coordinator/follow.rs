@@ -11,9 +11,9 @@ use super::shared::{Deposed, HostLink, Shared};
 use super::take_over::ask_journal;
 use crate::dispatch::Known;
 use crate::ledger::{Command, EventKind, Run, Status, Verification, Verify};
-use crate::model::{ContainerId, Health, JournalWord, Observation, RunId, Term};
+use crate::model::{ContainerId, JournalWord, Observation, RunId, Term};
 
-/// The pause between two looks at a container that is to become healthy.
+/// The pause between two looks at a container whose restart was applied.
 const VERIFY_EVERY: Duration = Duration::from_secs(1);
 
 /// Steps 7 to 9: looks, with growing pauses, until the run is settled; then until its recovery is known, and
@@ -150,7 +150,10 @@ async fn learn_from_the_dispatcher(
     Ok(())
 }
 
+/// Watches an applied run's container until its recovery is known: to the end of the verify window, if nothing is
+/// known before. What changes nothing is not committed.
 async fn verify_to_the_end(shared: &Shared, term: Term, id: &RunId) -> Result<(), Deposed> {
+    let mut was_down = None;
     loop {
         let Some(run) = shared.run(id) else { return Ok(()) };
         let (Verification::Pending { until }, Status::Applied { observed, .. }) =
@@ -158,20 +161,47 @@ async fn verify_to_the_end(shared: &Shared, term: Term, id: &RunId) -> Result<()
         else {
             return Ok(());
         };
-        let Some(host) = shared.host(run.target.host()) else { return Ok(()) };
-        let sighting = match host.dispatcher.engine().observe(&observed.container_id).await {
-            Observation::Seen(sighting) => Some(sighting),
-            Observation::Gone { .. } | Observation::Unreadable { .. } => None,
-        };
-        let healthy = sighting.as_ref().is_some_and(|seen| {
-            seen.health == Health::Healthy && seen.started_at.instant() >= Some(observed.started_at)
-        });
-        if healthy || shared.consensus.cluster_time() >= until {
-            shared.commit(term, Command::Verify(Box::new(Verify { run: id.clone(), sighting }))).await?;
+        // Before the look: what comes while it looks is a reason to look again.
+        let reasons = Reasons::from_now_on(shared, &run);
+        let look = look_for_recovery(shared, &run, &observed.container_id).await;
+        let now = shared.consensus.cluster_time();
+        let verdict = shared.consensus.read(|ledger| ledger.verification_after(now, &look));
+        let is_early = now < until;
+        match verdict {
+            // A restart by somebody else stops it first: only one that stays down is.
+            Some(Verification::NotRecovered) if is_early && was_down != look.sighting => {
+                was_down = look.sighting;
+                sleep(VERIFY_EVERY).await;
+            }
+            Some(_) => {
+                shared.commit(term, Command::Verify(Box::new(look))).await?;
+            }
+            None => {
+                was_down = None;
+                // The clock that the ledger goes by moves on with its entries, at most so much behind the estimate.
+                let left = Duration::from_millis(until.since_ms(now).max(100));
+                reasons.wait(shared, term, VERIFY_EVERY.min(left)).await?;
+            }
         }
         if !shared.leads(term) {
             return Err(Deposed(term));
         }
-        sleep(VERIFY_EVERY).await;
     }
+}
+
+/// One look at an applied run's container. A host that this node does not know shows nothing, for as long as the
+/// window lasts.
+async fn look_for_recovery(shared: &Shared, run: &Run, container_id: &ContainerId) -> Verify {
+    let seen = match shared.host(run.target.host()) {
+        Some(host) => host.dispatcher.engine().observe(container_id).await,
+        None => Observation::Unreadable { detail: "its host is not known to this node".to_owned() },
+    };
+    let (sighting, unseen) = match seen {
+        Observation::Seen(sighting) => (Some(sighting), None),
+        Observation::Gone { .. } => {
+            (None, Some("the engine answers that there is no such container".to_owned()))
+        }
+        Observation::Unreadable { detail } => (None, Some(detail)),
+    };
+    Verify { run: run.id.clone(), sighting, unseen: unseen.filter(|_| shared.knows_rules(3)) }
 }

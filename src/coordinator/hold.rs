@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::admit::confirm;
 use super::ask::unexpected;
 use super::request::{HoldRequest, Placed, RequestError};
-use super::resolve::{Resolved, resolve};
+use super::resolve::{Resolved, has_project, listed, resolve};
 use super::shared::Shared;
-use crate::docker::ListFilter;
+use crate::docker::{EngineError, ListFilter};
 use crate::ledger::{Baseline, Command, Hold, HoldOwner, HoldScope, LiftHold, Outcome, PlaceHold, Run};
-use crate::model::{HoldId, Target, Term};
+use crate::model::{HoldId, HostName, Target, Term};
 
 /// Places a hold for an operator.
 pub(super) async fn place_hold(
@@ -16,19 +17,20 @@ pub(super) async fn place_hold(
     term: Term,
     request: HoldRequest,
 ) -> Result<Placed, RequestError> {
-    let scope = match request.scope {
-        HoldScope::Target(spelling) => HoldScope::Target(canonical(shared, spelling).await?),
-        HoldScope::Host(host) if shared.host(&host).is_none() => {
-            return Err(unknown_host(shared, "scope.host", host.as_str()));
-        }
-        HoldScope::Project { host, .. } if shared.host(&host).is_none() => {
-            return Err(unknown_host(shared, "scope.project", host.as_str()));
-        }
+    let id = request.id.map_or_else(|| shared.mint(HoldId::new), Ok)?;
+    let asked = match request.scope {
+        HoldScope::Target(spelling) => HoldScope::Target(spelling.first_replica()),
         other => other,
     };
+    let (scope, note) = match known_scope(shared, term, &id, &asked).await? {
+        Some(scope) => (scope, String::new()),
+        None => resolved(shared, &asked).await?,
+    };
+    let asked_as = Some(asked).filter(|asked| *asked != scope && shared.knows_rules(3));
     let command = PlaceHold {
-        id: request.id.map_or_else(|| shared.mint(HoldId::new), Ok)?,
+        id,
         scope,
+        asked_as,
         owner: HoldOwner::Operator,
         by: request.by,
         reason: request.reason,
@@ -47,7 +49,59 @@ pub(super) async fn place_hold(
     let open_runs = shared
         .consensus
         .read(|ledger| ledger.open_runs().filter(covered).map(|run| run.id.clone()).collect());
-    Ok(Placed { hold, repeated, open_runs })
+    Ok(Placed { hold, repeated, open_runs, note })
+}
+
+/// The scope of the hold that was asked for so under this id. It stands before any look at the engine: a container
+/// may have another name by now, and an engine may be away.
+async fn known_scope(
+    shared: &Shared,
+    term: Term,
+    id: &HoldId,
+    asked: &HoldScope,
+) -> Result<Option<HoldScope>, RequestError> {
+    confirm(shared, term).await?;
+    Ok(shared.consensus.read(|ledger| {
+        let known = ledger.hold(id).filter(|known| known.asked() == asked);
+        known.map(|known| known.scope.clone())
+    }))
+}
+
+/// What a scope covers, under the spelling that the ledger knows it by, and what is to be said of that.
+async fn resolved(shared: &Shared, asked: &HoldScope) -> Result<(HoldScope, String), RequestError> {
+    match asked {
+        HoldScope::Target(spelling) => {
+            let (target, note) = canonical(shared, spelling.clone()).await?;
+            return Ok((HoldScope::Target(target), note));
+        }
+        HoldScope::Host(host) if shared.host(host).is_none() => {
+            return Err(unknown_host(shared, "scope.host", host.as_str()));
+        }
+        HoldScope::Project { host, project } => {
+            let Some(link) = shared.host(host) else {
+                return Err(unknown_host(shared, "scope.project", host.as_str()));
+            };
+            let note = match link.dispatcher.engine().list(&ListFilter::default()).await {
+                Ok(containers) if !has_project(host, project, &containers) => {
+                    format!("no container on host {host} is of project {project} now: {LATER}")
+                }
+                Ok(_) => String::new(),
+                Err(error) => unanswered(host, &error),
+            };
+            return Ok((asked.clone(), note));
+        }
+        HoldScope::Host(_) | HoldScope::Everything => {}
+    }
+    Ok((asked.clone(), String::new()))
+}
+
+/// What becomes of a hold on something that is not there.
+const LATER: &str = "the hold stands all the same, for whatever comes to bear that name";
+
+fn unanswered(host: &HostName, error: &EngineError) -> String {
+    format!(
+        "the engine of host {host} does not answer, so nobody knows whether anything bears that name: {error}"
+    )
 }
 
 /// Lifts holds; gives those that it lifted. A hold of a target stands under its canonical spelling, or as it was
@@ -60,7 +114,7 @@ pub(super) async fn lift_holds(
 ) -> Result<Vec<Hold>, RequestError> {
     let meant = match which {
         LiftHold::Scope(HoldScope::Target(spelling)) => {
-            let canonical = canonical(shared, spelling.clone()).await?;
+            let (canonical, _) = canonical(shared, spelling.clone()).await?;
             let spelled = Some(spelling.first_replica()).filter(|spelled| *spelled != canonical);
             let targets = std::iter::once(canonical).chain(spelled);
             targets.map(|target| LiftHold::Scope(HoldScope::Target(target))).collect()
@@ -80,18 +134,30 @@ pub(super) async fn lift_holds(
     Ok(all)
 }
 
-/// The target as the ledger knows it. What no container answers to now, or cannot be found out, stays as it was
-/// spelled: a hold must be possible while a container is away.
-async fn canonical(shared: &Shared, spelling: Target) -> Result<Target, RequestError> {
+/// The target as the ledger knows it, and what is to be said of that. What no container answers to now, or cannot be
+/// found out, stays as it was spelled: a hold must be possible while a container is away.
+async fn canonical(shared: &Shared, spelling: Target) -> Result<(Target, String), RequestError> {
     let Some(host) = shared.host(spelling.host()) else {
         return Err(unknown_host(shared, "scope.target", spelling.host().as_str()));
     };
-    let Ok(containers) = host.dispatcher.engine().list(&ListFilter::default()).await else {
-        return Ok(spelling.first_replica());
+    let containers = match host.dispatcher.engine().list(&ListFilter::default()).await {
+        Ok(containers) => containers,
+        Err(error) => {
+            let note = unanswered(spelling.host(), &error);
+            return Ok((spelling.first_replica(), note));
+        }
     };
     match resolve(&spelling, &containers) {
-        Resolved::One(_, target) => Ok(target),
-        Resolved::None(_) => Ok(spelling.first_replica()),
+        Resolved::One(_, target) => Ok((target, String::new())),
+        Resolved::None(there) => {
+            let note = format!(
+                "no container on host {} answers to {} now: {LATER}; there are {}",
+                spelling.host(),
+                spelling.path(),
+                listed(&there)
+            );
+            Ok((spelling.first_replica(), note))
+        }
         Resolved::Several(found) => Err(RequestError::Invalid {
             field: "scope.target".to_owned(),
             rule: format!(

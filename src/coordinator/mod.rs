@@ -30,6 +30,7 @@ mod take_over;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
@@ -110,6 +111,7 @@ impl Coordinator {
             pledges: shared::Pledges::default(),
             hints: broadcast::Sender::new(HINTS),
             admitting,
+            is_ending: AtomicBool::new(false),
             commits,
         });
         let (stop, stopped) = watch::channel(false);
@@ -223,8 +225,9 @@ impl Coordinator {
             .map_err(|error| RequestError::Unknown { detail: error.to_string() })?
     }
 
-    /// Admits nothing any more in this term. What is open goes on.
+    /// Admits nothing any more in this term, since this node is ending. What is open goes on.
     pub fn stop_admitting(&self) {
+        self.shared.is_ending.store(true, Ordering::Relaxed);
         self.shared.admitting.send_replace(None);
     }
 
@@ -234,7 +237,7 @@ impl Coordinator {
     ///
     /// [`RequestError::Unavailable`] if this node does not lead.
     pub async fn linearizable(&self) -> Result<(), RequestError> {
-        let term = (*self.shared.consensus.leadership().borrow()).ok_or_else(no_leader)?;
+        let term = (*self.shared.consensus.leadership().borrow()).ok_or_else(|| self.no_leader())?;
         admit::confirm(&self.shared, term).await
     }
 
@@ -263,10 +266,10 @@ impl Coordinator {
     }
 
     fn admitting_term(&self) -> Result<Term, RequestError> {
-        (*self.shared.admitting.borrow()).ok_or_else(no_leader)
+        (*self.shared.admitting.borrow()).ok_or_else(|| self.no_leader())
     }
-}
 
-fn no_leader() -> RequestError {
-    RequestError::Unavailable { detail: "this node does not lead, or has not replayed yet".to_owned() }
+    fn no_leader(&self) -> RequestError {
+        self.shared.unavailable("this node does not lead, or has not replayed yet".to_owned())
+    }
 }

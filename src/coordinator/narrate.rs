@@ -47,8 +47,8 @@ fn tell(run: &RunId, target: &Target, event: &Event) {
     let (index, term, what) = (event.at.index, event.at.term, event.kind);
     match what {
         EventKind::Contradicted => {
-            tracing::error!(%run, %target, %term, %index, "{what:?}: {}", event.detail);
+            tracing::error!(%run, %target, %term, %index, "{}: {}", what.word(), event.detail);
         }
-        _ => tracing::info!(%run, %target, %term, %index, "{what:?}: {}", event.detail),
+        _ => tracing::info!(%run, %target, %term, %index, "{}: {}", what.word(), event.detail),
     }
 }

@@ -80,6 +80,8 @@ pub struct Placed {
     pub repeated: bool,
     /// Each may be on its way to the engine already.
     pub open_runs: Vec<RunId>,
+    /// What whoever placed it should know, in one line; empty for nothing.
+    pub note: String,
 }
 
 /// What stands in the way of a restart, and what does not.

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use crate::docker::{ContainerSummary, Inspection};
 use crate::model::{ContainerId, HostName, Target, Wire};
 
+/// How many containers are listed at most.
+const LISTED: usize = 20;
+
 const PROJECT: &str = "com.docker.compose.project";
 const SERVICE: &str = "com.docker.compose.service";
 const NUMBER: &str = "com.docker.compose.container-number";
@@ -68,6 +71,23 @@ fn canonical(host: &HostName, container: &ContainerSummary) -> Target {
 fn named(host: &HostName, container: &ContainerSummary) -> Target {
     let named = container.names.first().and_then(|name| Target::container(host, name).ok());
     named.unwrap_or_else(|| Target::id(host, &container.id))
+}
+
+/// True if one of a host's containers is of a Compose project.
+pub(super) fn has_project(host: &HostName, project: &str, containers: &[ContainerSummary]) -> bool {
+    containers.iter().any(|container| canonical(host, container).project() == Some(project))
+}
+
+/// Containers, for people: as many as fit on a line or two.
+pub(super) fn listed(targets: &[Target]) -> String {
+    if targets.is_empty() {
+        return "no containers".to_owned();
+    }
+    let mut text = targets.iter().take(LISTED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if targets.len() > LISTED {
+        text.push_str(&format!(" and {} more", targets.len() - LISTED));
+    }
+    text
 }
 
 struct Compose<'a> {

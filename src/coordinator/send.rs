@@ -1,5 +1,7 @@
 //! Sending: recheck, authority, holds, dispatch (steps 4 to 6 of a restart).
 
+use tracing::{Instrument, debug_span};
+
 use super::facts::{OrderOf, open_run};
 use super::look::look_aside;
 use super::shared::{AUTHORITY_MS, Deposed, HostLink, Shared};
@@ -82,7 +84,8 @@ impl Sending {
         // What is left until the exchange must have begun: the process may have slept since the commit.
         let left_ms = self.send_by.since_ms(shared.consensus.cluster_time());
         self.order.dispatch_by_ms = self.order.dispatch_by_ms.min(left_ms);
-        let ticket = match self.recheck(shared, term, host).await {
+        let rechecking = debug_span!(target: "relatch::step", "recheck", run = %self.of.run);
+        let ticket = match self.recheck(shared, term, host).instrument(rechecking).await {
             Ok(ticket) => ticket,
             Err(refusal) => return self.of.refuse(shared, term, refusal).await,
         };
@@ -112,7 +115,8 @@ impl Sending {
         }
         let now = shared.consensus.cluster_time();
         if now > self.send_by {
-            let detail = format!("it is {now} on the cluster clock; it was to be sent by {}", self.send_by);
+            let late_ms = now.since_ms(self.send_by);
+            let detail = format!("the time to send it in was over {late_ms} ms before its last check");
             return Err(NotWritten { cause: NotWrittenCause::TicketExpired, detail });
         }
         let (names, id) = ([self.name.as_str(), ticket.name()], &self.order.incarnation.container_id);

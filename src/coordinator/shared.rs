@@ -1,6 +1,7 @@
 //! What every task of the coordinator holds.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use tokio::sync::{broadcast, watch};
 use crate::consensus::{Consensus, ProposeError};
 use crate::dispatch::Dispatcher;
 use crate::env::{Clock, Randomness, failpoint};
-use crate::ledger::{Command, Guard, Limits, LimitsChange, Outcome, Proposer, Run};
+use crate::ledger::{Command, Guard, Ledger, Limits, LimitsChange, Outcome, Proposer, Run};
 #[cfg(feature = "failpoints")]
 use crate::model::Hole;
 use crate::model::{ContainerId, Holes, HostName, RunId, Term};
@@ -46,6 +47,8 @@ pub(super) struct Shared {
     pub(super) hints: broadcast::Sender<ContainerId>,
     /// The term in which this node admits requests.
     pub(super) admitting: watch::Sender<Option<Term>>,
+    /// True once this node has begun to end.
+    pub(super) is_ending: AtomicBool,
     /// False from a proposal whose fate is unknown until one is committed: a disk may hang.
     pub(super) commits: watch::Sender<bool>,
 }
@@ -133,6 +136,11 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// True if the rules of this level are in force.
+    pub(super) fn knows_rules(&self, level: u32) -> bool {
+        self.consensus.read(Ledger::rules_level) >= level
     }
 
     pub(super) fn leads(&self, term: Term) -> bool {

@@ -160,7 +160,8 @@ struct Unended {
 
 fn unended_starts(shared: &Shared) -> Vec<Unended> {
     shared.consensus.read(|ledger| {
-        let starts = ledger.open_runs().flat_map(|run| run.starts.iter().map(move |start| (run, start)));
+        let starts =
+            ledger.open_runs_with_starts().flat_map(|run| run.starts.iter().map(move |start| (run, start)));
         let unended = starts.filter(|(_, start)| !start.has_ended() && start.exchange.is_none());
         unended
             .map(|(run, start)| Unended {
@@ -187,9 +188,9 @@ async fn put_rules_in_force(shared: &Shared, term: Term) -> bool {
 }
 
 fn undriven(shared: &Shared, driven: &BTreeSet<RunId>) -> Vec<RunId> {
-    shared.consensus.read(|ledger| {
-        ledger.open_runs().map(|run| &run.id).filter(|id| !driven.contains(*id)).cloned().collect()
-    })
+    shared
+        .consensus
+        .read(|ledger| ledger.open_run_ids().filter(|id| !driven.contains(*id)).cloned().collect())
 }
 
 /// Moves the cluster clock on while anything timed is pending, and finds out whether commits go on again.

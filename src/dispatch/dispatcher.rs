@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tracing::{Instrument, debug_span};
 
 use super::guard::OrderPermit;
 use super::journal::{Journal, JournalError};
@@ -184,14 +185,18 @@ impl Dispatcher {
     async fn send(&self, order: &Order, ticket: Ticket) -> Result<Sealed, NeverWritten> {
         let Inner { engine, journal, clock, .. } = &*self.0;
         failpoint::reach("dispatch-before-connect");
-        let connection = engine.connect().await?;
+        let run = &order.run;
+        let connecting = debug_span!(target: "relatch::step", "connect", %run);
+        let connection = engine.connect().instrument(connecting).await?;
         failpoint::reach("dispatch-after-connect");
-        if let Err(why) = journal.intend(order).await {
+        let intending = debug_span!(target: "relatch::step", "intent", %run);
+        if let Err(why) = journal.intend(order).instrument(intending).await {
             return Err(connection.close(why));
         }
         failpoint::reach("dispatch-after-intent");
         // Once more, over another connection: the intent may have waited for the disk.
-        if let Err(why) = self.compare(order).await {
+        let comparing = debug_span!(target: "relatch::step", "compare", %run);
+        if let Err(why) = self.compare(order).instrument(comparing).await {
             return Err(connection.close(why));
         }
         let permit = Arc::new(OrderPermit {
@@ -200,7 +205,8 @@ impl Dispatcher {
             ticket,
             clock: Arc::clone(clock),
         });
-        let sealed = post(order, connection, Arc::clone(&permit)).await;
+        let exchanging = debug_span!(target: "relatch::step", "exchange", %run);
+        let sealed = post(order, connection, Arc::clone(&permit)).instrument(exchanging).await;
         // The hole does what an HTTP library may do by itself.
         let is_lost = matches!(&sealed, Sealed::Written(Written { reply: Reply::Lost(_), .. }));
         if is_lost && engine.holes().open(Hole::PostIsRetried) {

@@ -6,7 +6,7 @@ use super::checks::{Check, attaches};
 use super::command::{OpenInterlock, RefuseRequest};
 use super::diagnosis::Diagnosis;
 use super::entry::{Entry, EntryPosition};
-use super::outcome::{Decision, DecisionKind, Outcome, Rejection};
+use super::outcome::{Decision, DecisionKind, Exhausted, Outcome, Rejection};
 use super::reason::{Reason, ReasonCode};
 use super::run::{EventKind, Interlock, Run};
 use super::status::Status;
@@ -23,6 +23,8 @@ pub struct Weighed {
     pub ignored: Vec<String>,
     /// Every check that was made.
     pub checks: Vec<Check>,
+    /// The caller's share that is full, so that the request would not be decided at all.
+    pub exhausted: Option<Exhausted>,
     /// The open or quarantined run that stands for its target or container, whatever becomes of the request.
     pub standing: Option<RunId>,
 }
@@ -52,9 +54,11 @@ impl Ledger {
     ) -> Weighed {
         let position = EntryPosition { term: Term(0), index: LogIndex(0) };
         let entry = Entry { position, node, clock, wall, rules: self.rules_level() };
+        let run = refused_before(&entry, command.clone());
         Weighed {
             kind: DecisionKind::Refused,
-            run: refused_before(&entry, command.clone()),
+            exhausted: self.refusals_full(clock, &run.request, run.reasons()),
+            run,
             ignored: Vec::new(),
             checks: Vec::new(),
             standing: None,
@@ -71,23 +75,29 @@ impl Ledger {
     fn weigh_at(&self, entry: &Entry, command: &OpenInterlock) -> Weighed {
         let standing = self.standing_for(command, entry.clock);
         let checks = self.checks(entry, command, standing);
-        let weighed = |kind, run, ignored, checks| Weighed {
+        let weighed = |kind, run, ignored, checks, exhausted| Weighed {
             kind,
             run,
             ignored,
             checks,
+            exhausted,
             standing: standing.map(|run| run.id.clone()),
         };
         if let Some(open) = standing.filter(|run| attaches(run, command.expect.as_ref())) {
-            return weighed(DecisionKind::Attached, open.clone(), ignored(command, open), checks);
+            let full = self.attaches_full(entry.clock, &command.request);
+            return weighed(DecisionKind::Attached, open.clone(), ignored(command, open), checks, full);
         }
         let reasons: Vec<Reason> = checks.iter().flat_map(|check| check.reasons.clone()).collect();
         if reasons.is_empty() {
-            return weighed(DecisionKind::Opened, self.opened(entry, command), Vec::new(), checks);
+            return weighed(DecisionKind::Opened, self.opened(entry, command), Vec::new(), checks, None);
         }
         let mut run = of_request(entry, command, Status::Refused { reasons });
+        if entry.rules >= 3 {
+            run.refused_for = command.diagnosis;
+        }
         refused(entry, &mut run);
-        weighed(DecisionKind::Refused, run, Vec::new(), checks)
+        let full = self.refusals_full(entry.clock, &run.request, run.reasons());
+        weighed(DecisionKind::Refused, run, Vec::new(), checks, full)
     }
 
     /// Decides about a request whose target was resolved to one container.
@@ -101,10 +111,13 @@ impl Ledger {
         if let Some(taken) = self.taken(&command.run) {
             return taken;
         }
-        let Weighed { kind, run, ignored, .. } = self.weigh_at(entry, command);
+        let Weighed { kind, run, ignored, exhausted, .. } = self.weigh_at(entry, command);
+        if let Some(full) = exhausted {
+            return Outcome::Exhausted(full);
+        }
         match kind {
             DecisionKind::Attached => self.attach(entry, command, run, ignored),
-            DecisionKind::Refused => self.refuse(entry, run),
+            DecisionKind::Refused => self.answer(entry, DecisionKind::Refused, run),
             DecisionKind::Opened => {
                 let [by_name, by_container] = attempt_keys(&command.target, &command.baseline);
                 self.charge(by_name, &command.run, entry.clock);
@@ -127,7 +140,11 @@ impl Ledger {
         if command.reasons.is_empty() {
             return Outcome::Rejected(Rejection::Invalid { detail: "a refusal has a reason".to_owned() });
         }
-        self.refuse(entry, refused_before(entry, command))
+        let run = refused_before(entry, command);
+        match self.refusals_full(entry.clock, &run.request, run.reasons()) {
+            Some(full) => Outcome::Exhausted(full),
+            None => self.answer(entry, DecisionKind::Refused, run),
+        }
     }
 
     /// A run id is used once.
@@ -157,9 +174,6 @@ impl Ledger {
         ignored: Vec<String>,
     ) -> Outcome {
         let request = &command.request;
-        if let Some(full) = self.attaches_full(entry.clock, request) {
-            return Outcome::Exhausted(full);
-        }
         let id = request.id.as_ref().map_or("without an id", |id| id.as_str());
         let detail = format!("request {id} for {}: {}", request.spelling, request.reason);
         run.record(entry, EventKind::Attached, detail);
@@ -168,13 +182,6 @@ impl Ledger {
         self.put_run(run);
         self.remember(entry, request, &decision);
         Outcome::Decided(decision)
-    }
-
-    fn refuse(&mut self, entry: &Entry, run: Run) -> Outcome {
-        if let Some(full) = self.refusals_full(entry.clock, &run.request, run.reasons()) {
-            return Outcome::Exhausted(full);
-        }
-        self.answer(entry, DecisionKind::Refused, run)
     }
 
     /// The run that a request opens.
@@ -227,6 +234,7 @@ fn of_request(entry: &Entry, command: &OpenInterlock, status: Status) -> Run {
 fn refused_before(entry: &Entry, command: RefuseRequest) -> Run {
     let status = Status::Refused { reasons: command.reasons };
     let mut run = Run::new(command.run, command.request, command.target, entry.moment(), status);
+    run.refused_for = command.diagnosis;
     refused(entry, &mut run);
     run
 }

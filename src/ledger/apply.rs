@@ -15,7 +15,7 @@ use super::run::{Interlock, Run};
 use crate::model::{ClusterId, ClusterTime, Holes, HostName, LogIndex, RequestId, RunId};
 
 /// The newest rules that this build knows.
-pub const RULES_LEVEL: u32 = 2;
+pub const RULES_LEVEL: u32 = 3;
 
 /// An entry that this build must not apply. The node stops; it never skips one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -109,7 +109,7 @@ impl Ledger {
             Command::RecordExchange(command) => self.record_exchange(entry, *command),
             Command::Attest(command) => self.attest(entry, *command),
             Command::Observe(command) => self.observe(entry, *command),
-            Command::Verify(command) => self.verify(entry, *command),
+            Command::Verify(command) => self.verify(entry, &command),
             Command::BindHost(command) => self.bind_host(command),
             Command::SetLimits(limits) => self.set_limits(limits),
             Command::ChangeLimits(change) => self.set_limits(self.limits().with(&change)),
@@ -126,8 +126,11 @@ impl Ledger {
     }
 
     fn set_limits(&mut self, limits: Limits) -> Outcome {
-        if let Err(error) = limits.check() {
-            return Outcome::Rejected(Rejection::InvalidLimit(error));
+        // What was stored before a rule came stays in force until it is changed.
+        let before = self.limits().broken(self.rules_level());
+        let broken = limits.broken(self.rules_level()).into_iter().find(|broken| !before.contains(broken));
+        if let Some(broken) = broken {
+            return Outcome::Rejected(Rejection::InvalidLimit(broken));
         }
         self.meta.limits = limits;
         self.touched.insert(Key::Meta);
@@ -222,6 +225,16 @@ impl Ledger {
         self.index.open().filter_map(|id| self.run(id))
     }
 
+    /// The ids of these runs: far quicker than the runs, where most of them are not of interest.
+    pub fn open_run_ids(&self) -> impl Iterator<Item = &RunId> {
+        self.index.open()
+    }
+
+    /// Those of them for which a start was ever approved.
+    pub fn open_runs_with_starts(&self) -> impl Iterator<Item = &Run> {
+        self.index.open_with_starts().filter_map(|id| self.run(id))
+    }
+
     /// Every applied run whose recovery is still watched.
     pub fn verifying_runs(&self) -> impl Iterator<Item = &Run> {
         self.index.verifying().filter_map(|id| self.run(id))
@@ -301,11 +314,15 @@ impl Ledger {
         self.attempts.insert(account.key.clone(), account);
     }
 
-    /// Every stored record is there: none of them is a change.
+    /// A stored record is there, and is no change. Said of each at once: there may be hundreds of thousands.
+    pub(super) fn is_as_stored(&mut self) {
+        self.touched.clear();
+    }
+
+    /// Every stored record is there.
     pub(super) fn is_loaded(&mut self) {
         let runs = &self.runs;
         self.memory.find_orphans(|run| runs.contains_key(run));
-        self.touched.clear();
     }
 
     pub(super) fn put_host(&mut self, host: Host) {

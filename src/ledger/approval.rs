@@ -8,6 +8,7 @@ use super::reason::{Reason, ReasonCode};
 use super::run::{EventKind, Interlock, Run};
 use super::start::Start;
 use super::status::Status;
+use super::words;
 use crate::model::{
     ContainerState, Exchange, Fence, Incarnation, JournalWord, Observation, RunId, StartedAt,
 };
@@ -107,7 +108,8 @@ impl Ledger {
         let journal = &command.dispatcher.journal.journal;
         let host = run.target.host();
         reasons.extend(self.host_refusal(entry.wall, host, engine, journal));
-        reasons.extend(down_refusal(&command.look, &baseline.incarnation).map(|(c, d)| reason(c, d)));
+        let not_down = down_refusal(entry.rules, &command.look, &baseline.incarnation);
+        reasons.extend(not_down.map(|(code, detail)| reason(code, detail)));
         let mut names = vec![baseline.name.as_str()];
         if let Observation::Seen(seen) = &command.look {
             names.push(&seen.name);
@@ -123,7 +125,7 @@ fn decided(start: RunId, reasons: Vec<Reason>, repeated: bool) -> Outcome {
 }
 
 /// Only the very life that the restart ended may be followed by a start, and only if nothing runs.
-fn down_refusal(look: &Observation, before: &Incarnation) -> Option<(ReasonCode, String)> {
+fn down_refusal(rules: u32, look: &Observation, before: &Incarnation) -> Option<(ReasonCode, String)> {
     let seen = match look {
         Observation::Seen(seen) => seen,
         Observation::Gone { .. } => {
@@ -135,9 +137,10 @@ fn down_refusal(look: &Observation, before: &Incarnation) -> Option<(ReasonCode,
         && seen.container_id == before.container_id
         && seen.started_at == StartedAt::At(before.started_at);
     if !same {
-        let detail = format!("it shows {:?}, the run is of {}", seen.started_at, before.started_at);
+        let shown = words::started(rules, &seen.started_at);
+        let detail = format!("it shows {shown}, the run is of {}", before.started_at);
         return Some((ReasonCode::IncarnationChanged, detail));
     }
-    let detail = || format!("{} is {:?}", seen.name, seen.state);
+    let detail = || format!("{} is {}", seen.name, words::state(rules, seen.state));
     (seen.state != ContainerState::Exited).then(|| (ReasonCode::TargetNotDown, detail()))
 }

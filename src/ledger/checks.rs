@@ -7,6 +7,7 @@ use super::diagnosis::Diagnosis;
 use super::entry::Entry;
 use super::reason::{Reason, ReasonCode};
 use super::run::Run;
+use super::words;
 use crate::model::{ContainerState, EngineId, Health, HostName, JournalId, WallTime};
 
 /// One check, as it stands.
@@ -83,14 +84,11 @@ impl Ledger {
         let refusal = self.host_refusal(wall, host, &incarnation.engine_id, journal);
         add(CheckName::Host, format!("engine {}", incarnation.engine_id), refusal.into_iter().collect());
 
-        let refusal = state_refusal(wall, baseline);
-        add(
-            CheckName::State,
-            format!("{} is {:?}", baseline.name, baseline.state),
-            refusal.into_iter().collect(),
-        );
+        let doing = format!("{} is {}", baseline.name, words::state(now.rules, baseline.state));
+        let refusal = state_refusal(baseline.state).map(|code| Reason::new(code, doing.clone(), wall));
+        add(CheckName::State, doing, refusal.into_iter().collect());
 
-        let health = format!("its health is {:?}", baseline.health);
+        let health = words::health(now.rules, baseline.health);
         let mut reasons = Vec::new();
         if command.diagnosis == Diagnosis::Unhealthy && baseline.health != Health::Unhealthy {
             reasons.push(Reason::new(ReasonCode::TargetNotUnhealthy, health.clone(), wall));
@@ -213,13 +211,13 @@ impl Ledger {
     fn flight_checks(&self, now: &Entry, host: &HostName) -> [Check; 3] {
         let (mut cluster, mut on_host, mut unresolved) = (0_u32, 0_u32, 0_u32);
         let mut newest = None;
-        for run in self.open_runs() {
-            let in_flight = run.interlock.as_ref().is_some_and(|interlock| now.clock < interlock.deadline);
-            let here = run.target.host() == host;
+        for flight in self.index().flights() {
+            let in_flight = flight.deadline.is_some_and(|deadline| now.clock < deadline);
+            let here = flight.host == *host;
             cluster += u32::from(in_flight);
             on_host += u32::from(in_flight && here);
             unresolved += u32::from(!in_flight && here);
-            newest = newest.max(Some((run.opened.index, run.opened.wall)));
+            newest = newest.max(Some(flight.opened));
         }
         let since = self.since(now, newest.map_or(now.wall, |(_, wall)| wall));
         let limits = self.limits();
@@ -257,15 +255,14 @@ fn is_expected(expect: Option<&Expectation>, baseline: Option<&Baseline>) -> boo
 }
 
 /// Only a running container may be restarted: a restart never acts as a start, or undoes a pause.
-fn state_refusal(wall: WallTime, baseline: &Baseline) -> Option<Reason> {
-    let code = match baseline.state {
-        ContainerState::Running => return None,
-        ContainerState::Paused => ReasonCode::TargetPaused,
-        ContainerState::Restarting => ReasonCode::TargetRestarting,
-        ContainerState::Removing => ReasonCode::TargetRemoving,
+fn state_refusal(state: ContainerState) -> Option<ReasonCode> {
+    match state {
+        ContainerState::Running => None,
+        ContainerState::Paused => Some(ReasonCode::TargetPaused),
+        ContainerState::Restarting => Some(ReasonCode::TargetRestarting),
+        ContainerState::Removing => Some(ReasonCode::TargetRemoving),
         ContainerState::Created | ContainerState::Exited | ContainerState::Dead | ContainerState::Unknown => {
-            ReasonCode::TargetNotRunning
+            Some(ReasonCode::TargetNotRunning)
         }
-    };
-    Some(Reason::new(code, format!("{} is {:?}", baseline.name, baseline.state), wall))
+    }
 }

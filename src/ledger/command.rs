@@ -89,6 +89,9 @@ impl Command {
             Self::RecordExchange(command) if command.start.is_none() => 1,
             Self::Attest(command) if command.start.is_none() => 1,
             Self::OpenInterlock(command) if command.diagnosis != Diagnosis::Callers => 2,
+            Self::RefuseRequest(command) if command.diagnosis != Diagnosis::Callers => 3,
+            Self::Verify(command) if command.unseen.is_some() => 3,
+            Self::PlaceHold(command) if command.asked_as.is_some() => 3,
             Self::OpenInterlock(_)
             | Self::RefuseRequest(_)
             | Self::Observe(_)
@@ -233,6 +236,9 @@ pub struct RefuseRequest {
     pub target: Target,
     /// Why. Never empty.
     pub reasons: Vec<Reason>,
+    /// What it was said to be for.
+    #[serde(default, skip_serializing_if = "Diagnosis::is_the_callers")]
+    pub diagnosis: Diagnosis,
 }
 
 /// What the wire showed of a run's one restart request, or of one of its starts.
@@ -301,6 +307,9 @@ pub struct Verify {
     pub run: RunId,
     /// The container, if it could be seen.
     pub sighting: Option<Sighting>,
+    /// Why it could not be seen, in one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
 }
 
 /// Bind a host's name to its engine and its dispatcher.
@@ -363,6 +372,9 @@ pub struct PlaceHold {
     pub id: HoldId,
     /// What it covers.
     pub scope: HoldScope,
+    /// The scope as it was asked for, where that is spelled otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_as: Option<HoldScope>,
     /// Who places it.
     pub owner: HoldOwner,
     /// Their name.

@@ -2,14 +2,15 @@
 
 use super::apply::Ledger;
 use super::attempts::Refund;
-use super::command::{Attest, Observe, RecordExchange, Verify};
+use super::command::{Attest, Observe, RecordExchange};
 use super::entry::Entry;
 use super::judge::judge;
 use super::order::{OrderFacts, Taken};
 use super::outcome::{Outcome, Rejection};
-use super::run::{EventKind, Interlock, Quarantine, Run};
-use super::status::{Proof, Status, Verification};
-use crate::model::{ClusterTime, Health, NotWrittenCause, Observation, RunId, StartedAt};
+use super::run::{Event, EventKind, Interlock, Quarantine, Run};
+use super::status::{Proof, Status};
+use super::words;
+use crate::model::{NotWrittenCause, Observation, RunId};
 
 impl Ledger {
     /// Puts on record what the wire showed.
@@ -73,38 +74,9 @@ impl Ledger {
         if !wanted || run.observation.as_ref() == Some(&command.observation) {
             return Outcome::Recorded { changed: false };
         }
-        run.record(entry, EventKind::Observed, describe_observation(&command.observation));
+        run.record(entry, EventKind::Observed, words::observation(entry.rules, &command.observation));
         run.observation = Some(command.observation);
         self.reconsider(entry, run, &interlock)
-    }
-
-    /// Judges whether an applied run's container became well.
-    pub(super) fn verify(&mut self, entry: &Entry, command: Verify) -> Outcome {
-        let Some((mut run, _)) = self.with_interlock(&command.run) else {
-            return Outcome::Rejected(Rejection::NoInterlock { run: command.run });
-        };
-        let (Verification::Pending { until }, Status::Applied { observed, .. }) =
-            (run.verification, &run.status)
-        else {
-            return Outcome::Recorded { changed: false };
-        };
-        let healthy = command.sighting.as_ref().is_some_and(|seen| {
-            seen.engine_id == observed.engine_id
-                && seen.container_id == observed.container_id
-                && seen.started_at.instant().is_some_and(|at| at >= observed.started_at)
-                && seen.health == Health::Healthy
-        });
-        let (verification, detail) = if healthy {
-            (Verification::Recovered, "healthy")
-        } else if entry.clock >= until {
-            (Verification::NotRecovered, "not healthy within the verify window")
-        } else {
-            return Outcome::Recorded { changed: false };
-        };
-        run.verification = verification;
-        run.record(entry, EventKind::Verified, detail.to_owned());
-        self.put_run(run);
-        Outcome::Recorded { changed: true }
     }
 
     /// Ends a quarantine whose bound has passed. The bound is no proof, and says so.
@@ -149,13 +121,7 @@ impl Ledger {
             Status::Applied { observed, evidence } => {
                 run.record(entry, EventKind::Applied, format!("started {}; {evidence}", observed.started_at));
                 self.begin_quarantine(entry, run, interlock);
-                let health_check = run.baseline.as_ref().and_then(|baseline| baseline.health_check);
-                run.verification = match health_check {
-                    None => Verification::Unverified,
-                    Some(check) => {
-                        Verification::Pending { until: entry.clock.after_ms(verify_window_ms(check)) }
-                    }
-                };
+                run.verification = run.verification_from(entry.clock, entry.rules);
             }
             Status::NotApplied { proof } => {
                 run.record(entry, EventKind::NotApplied, proof.to_string());
@@ -186,14 +152,19 @@ impl Ledger {
         if run.exchanges_have_ended() {
             return;
         }
-        let last = run.starts.iter().map(|start| start.deadline).fold(interlock.deadline, ClusterTime::max);
-        let until = last.after_ms(self.limits().quarantine_ms);
+        let until = run.last_deadline(interlock).after_ms(self.limits().quarantine_ms);
         run.quarantine = Some(Quarantine { until, ended: false });
-        let detail = format!("the exchange is not known to have ended; at the latest until {until}");
+        let bound = words::bound(entry.rules, until, until.since_ms(entry.clock));
+        let detail = format!("the exchange is not known to have ended; {bound}");
         run.record(entry, EventKind::QuarantineBegan, detail);
     }
 
+    /// A contradiction is told once, however often the same word comes.
     fn contradiction(&mut self, entry: &Entry, mut run: Run, detail: String) -> Outcome {
+        let told = |event: &Event| event.kind == EventKind::Contradicted && event.detail == detail;
+        if entry.rules >= 3 && run.events.iter().any(told) {
+            return Outcome::Rejected(Rejection::Contradiction { detail });
+        }
         run.record(entry, EventKind::Contradicted, detail.clone());
         self.put_run(run);
         Outcome::Rejected(Rejection::Contradiction { detail })
@@ -235,21 +206,4 @@ fn refund(proof: &Proof) -> Option<Refund> {
         | NotWrittenCause::JournalFailed
         | NotWrittenCause::Held => Refund::Whole,
     })
-}
-
-fn verify_window_ms(check: crate::model::HealthCheck) -> u64 {
-    let probes = check.interval_ms.saturating_add(check.timeout_ms).saturating_mul(3);
-    check.start_period_ms.saturating_add(probes).clamp(30_000, 30 * 60_000)
-}
-
-fn describe_observation(observation: &Observation) -> String {
-    match observation {
-        Observation::Seen(seen) => match &seen.started_at {
-            StartedAt::At(at) => format!("{:?}, started {at}", seen.state),
-            other => format!("{:?}, StartedAt {other:?}", seen.state),
-        },
-        Observation::Gone { successor: Some(id), .. } => format!("gone; {id} answers to its name"),
-        Observation::Gone { successor: None, .. } => "gone".to_owned(),
-        Observation::Unreadable { detail } => format!("unreadable: {detail}"),
-    }
 }

@@ -48,6 +48,9 @@ pub struct Hold {
     pub id: HoldId,
     /// What it covers.
     pub scope: HoldScope,
+    /// The scope as it was asked for, where that is spelled otherwise: a container may get another name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_as: Option<HoldScope>,
     /// Who placed it.
     pub owner: HoldOwner,
     /// Their name.
@@ -61,6 +64,18 @@ pub struct Hold {
 }
 
 impl Hold {
+    /// The scope as it was asked for.
+    #[must_use]
+    pub fn asked(&self) -> &HoldScope {
+        self.asked_as.as_ref().unwrap_or(&self.scope)
+    }
+
+    /// True if one that is asked for under the same id is this one.
+    pub(super) fn is_the_same_wish(&self, other: &Self) -> bool {
+        let wish = |hold: &Self| (hold.owner, hold.by.clone(), hold.reason.clone(), hold.duration_ms);
+        wish(self) == wish(other) && (self.scope == other.scope || self.asked() == other.asked())
+    }
+
     /// When it ends by itself.
     #[must_use]
     pub fn until(&self) -> Option<ClusterTime> {

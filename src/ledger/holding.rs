@@ -6,12 +6,18 @@ use super::entry::Entry;
 use super::hold::{Hold, HoldOwner};
 use super::outcome::{Outcome, Rejection};
 use super::reason::Reason;
-use crate::model::{ClusterTime, ContainerId, Target};
+use crate::model::{ClusterTime, ContainerId, HoldId, Target};
 
 /// How many holds there may be: each is looked at for every request.
 const MOST: usize = 1_000;
 
 impl Ledger {
+    /// A hold by its id, also one that has ended and was not cleared away yet.
+    #[must_use]
+    pub fn hold(&self, id: &HoldId) -> Option<&Hold> {
+        self.holds().find(|hold| hold.id == *id)
+    }
+
     /// Why a container is held at `clock`; empty if it is not. A hold on any of its names is meant for it: it may
     /// have been renamed since it was decided about.
     #[must_use]
@@ -21,11 +27,10 @@ impl Ledger {
     }
 
     pub(super) fn place_hold(&mut self, entry: &Entry, command: PlaceHold) -> Outcome {
-        let PlaceHold { id, scope, owner, by, reason, duration_ms } = command;
-        let hold = Hold { id, scope, owner, by, reason, duration_ms, placed: entry.moment() };
-        if let Some(known) = self.holds().find(|known| known.id == hold.id) {
-            let same = Hold { placed: known.placed, ..hold.clone() } == *known;
-            return if same && known.stands(entry.clock) {
+        let PlaceHold { id, scope, asked_as, owner, by, reason, duration_ms } = command;
+        let hold = Hold { id, scope, asked_as, owner, by, reason, duration_ms, placed: entry.moment() };
+        if let Some(known) = self.hold(&hold.id) {
+            return if known.is_the_same_wish(&hold) && known.stands(entry.clock) {
                 Outcome::Held { hold: Box::new(known.clone()), repeated: true }
             } else {
                 Outcome::Rejected(Rejection::HoldIdReused { hold: hold.id })

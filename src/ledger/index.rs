@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::run::Run;
 use super::status::Verification;
-use crate::model::{ClusterTime, ContainerId, EngineId, LogIndex, RunId, Target};
+use crate::model::{ClusterTime, ContainerId, EngineId, HostName, LogIndex, RunId, Target, WallTime};
 
 /// Derived look-ups over the runs.
 #[derive(Debug, Default, Clone)]
@@ -13,8 +13,8 @@ pub(super) struct Index {
     by_container: BTreeMap<(EngineId, ContainerId), Holder>,
     /// The run that stands for a target.
     by_target: BTreeMap<Target, Holder>,
-    /// Open runs.
-    open: BTreeSet<RunId>,
+    /// Open runs, with what every admission asks of each of them.
+    open: BTreeMap<RunId, Flight>,
     /// Applied runs whose recovery is still watched.
     verifying: BTreeSet<RunId>,
     /// Runs that are settled and in quarantine, by the bound of that.
@@ -25,6 +25,29 @@ pub(super) struct Index {
     by_change: BTreeMap<LogIndex, RunId>,
     /// Runs by the index that made them.
     by_opening: BTreeMap<LogIndex, RunId>,
+}
+
+/// What the limits of restarts in flight count an open run by.
+#[derive(Debug, Clone)]
+pub(super) struct Flight {
+    pub(super) host: HostName,
+    /// Until when it is in flight.
+    pub(super) deadline: Option<ClusterTime>,
+    /// The entry that made it, and its wall clock.
+    pub(super) opened: (LogIndex, WallTime),
+    /// True if a start was ever approved for it.
+    has_starts: bool,
+}
+
+impl Flight {
+    fn of(run: &Run) -> Self {
+        Self {
+            host: run.target.host().clone(),
+            deadline: run.interlock.as_ref().map(|interlock| interlock.deadline),
+            opened: (run.opened.index, run.opened.wall),
+            has_starts: !run.starts.is_empty(),
+        }
+    }
 }
 
 /// A run that holds a key, and the index that made it.
@@ -38,7 +61,11 @@ impl Index {
         }
         self.by_change.insert(run.changed(), run.id.clone());
         self.by_opening.insert(run.opened.index, run.id.clone());
-        set(&mut self.open, &run.id, run.is_open());
+        if run.is_open() {
+            self.open.insert(run.id.clone(), Flight::of(run));
+        } else {
+            self.open.remove(&run.id);
+        }
         set(&mut self.verifying, &run.id, matches!(run.verification, Verification::Pending { .. }));
 
         for start in &run.starts {
@@ -83,7 +110,16 @@ impl Index {
     }
 
     pub(super) fn open(&self) -> impl Iterator<Item = &RunId> {
-        self.open.iter()
+        self.open.keys()
+    }
+
+    pub(super) fn open_with_starts(&self) -> impl Iterator<Item = &RunId> {
+        self.open.iter().filter(|(_, flight)| flight.has_starts).map(|(run, _)| run)
+    }
+
+    /// Every open run, as the limits count it.
+    pub(super) fn flights(&self) -> impl Iterator<Item = &Flight> {
+        self.open.values()
     }
 
     pub(super) fn verifying(&self) -> impl Iterator<Item = &RunId> {

@@ -7,8 +7,8 @@ use crate::model::ClusterTime;
 /// dockerd may need 14 s and the start after the grace; a shorter margin would give up on work that goes on.
 const MARGIN_LEAST_MS: u64 = 15_000;
 
-/// The longest of each time that a deadline is made of: a day.
-const LONGEST_MS: u64 = 86_400_000;
+/// The longest of each time that a deadline is made of, and the least that an answer is remembered for.
+const DAY_MS: u64 = 86_400_000;
 
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr, level $level:literal;)*) => {
@@ -132,43 +132,65 @@ impl Limits {
     ///
     /// [`InvalidLimits`] names the first field that breaks a rule.
     pub fn check(&self) -> Result<(), InvalidLimits> {
-        let invalid = |field: &str, value, rule: &str| {
-            Err(InvalidLimits { field: field.to_owned(), value, rule: rule.to_owned() })
+        self.broken(u32::MAX).into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Every field that breaks a rule of these levels, in the order in which they are told.
+    pub(super) fn broken(&self, rules: u32) -> Vec<InvalidLimits> {
+        let mut broken = Vec::new();
+        let mut hold = |holds: bool, field: &str, value: u64, rule: &str| {
+            if !holds {
+                broken.push(InvalidLimits { field: field.to_owned(), value, rule: rule.to_owned() });
+            }
         };
-        if self.margin_ms < MARGIN_LEAST_MS {
-            return invalid(
-                "margin_ms",
-                self.margin_ms,
-                "it is at least 15000, since the engine may need 14 s and the start after the grace",
-            );
-        }
+        let at_most_a_day = "it is at most 86400000, which is a day";
+        hold(
+            self.margin_ms >= MARGIN_LEAST_MS,
+            "margin_ms",
+            self.margin_ms,
+            "it is at least 15000, since the engine may need 14 s and the start after the grace",
+        );
         // A deadline that never comes would keep a restart in flight for ever.
-        if self.margin_ms > LONGEST_MS {
-            return invalid("margin_ms", self.margin_ms, "it is at most 86400000, which is a day");
-        }
-        if u64::from(self.grace_max_s) * 1000 > LONGEST_MS {
-            return invalid("grace_max_s", self.grace_max_s.into(), "it is at most 86400, which is a day");
-        }
+        hold(self.margin_ms <= DAY_MS, "margin_ms", self.margin_ms, at_most_a_day);
+        hold(
+            u64::from(self.grace_max_s) * 1000 <= DAY_MS,
+            "grace_max_s",
+            self.grace_max_s.into(),
+            "it is at most 86400, which is a day",
+        );
         // Deadlines are sums of these, and one that never comes would end no wait.
-        let short = [
+        for (field, value) in [
             ("connect_ms", self.connect_ms),
             ("dispatch_by_ms", self.dispatch_by_ms),
             ("inspect_ms", self.inspect_ms),
             ("replay_ms", self.replay_ms),
-        ];
-        if let Some((field, value)) = short.into_iter().find(|(_, value)| *value > LONGEST_MS) {
-            return invalid(field, value, "it is at most 86400000, which is a day");
+        ] {
+            hold(value <= DAY_MS, field, value, at_most_a_day);
         }
-        if self.grace_default_s > self.grace_max_s {
-            return invalid("grace_default_s", self.grace_default_s.into(), "it is at most grace_max_s");
-        }
+        hold(
+            self.grace_default_s <= self.grace_max_s,
+            "grace_default_s",
+            self.grace_default_s.into(),
+            "it is at most grace_max_s",
+        );
         // An open run is never left unlooked at for longer.
-        let pauses =
-            [("observe_first_ms", self.observe_first_ms), ("observe_longest_ms", self.observe_longest_ms)];
-        if let Some((field, value)) = pauses.into_iter().find(|(_, value)| *value > 60_000) {
-            return invalid(field, value, "it is at most 60000");
+        for (field, value) in
+            [("observe_first_ms", self.observe_first_ms), ("observe_longest_ms", self.observe_longest_ms)]
+        {
+            hold(value <= 60_000, field, value, "it is at most 60000");
         }
-        let positive = [
+        for (field, value) in self.positive() {
+            hold(value > 0, field, value, "it is at least 1");
+        }
+        if rules >= 3 {
+            self.hold_to_the_third_rules(&mut hold);
+        }
+        broken
+    }
+
+    /// The limits of which 0 would be none at all.
+    fn positive(&self) -> [(&'static str, u64); 16] {
+        [
             ("connect_ms", self.connect_ms),
             ("dispatch_by_ms", self.dispatch_by_ms),
             ("inspect_ms", self.inspect_ms),
@@ -185,11 +207,35 @@ impl Limits {
             ("attaches_per_caller", self.attaches_per_caller.into()),
             ("ended_runs", self.ended_runs.into()),
             ("ended_runs_ms", self.ended_runs_ms),
-        ];
-        match positive.into_iter().find(|(_, value)| *value == 0) {
-            Some((field, value)) => invalid(field, value, "it is at least 1"),
-            None => Ok(()),
-        }
+        ]
+    }
+
+    fn hold_to_the_third_rules(&self, hold: &mut impl FnMut(bool, &str, u64, &str)) {
+        let minute_ms = 60_000;
+        hold(
+            self.inspect_ms <= minute_ms,
+            "inspect_ms",
+            self.inspect_ms,
+            "it is at most 60000: an open run is looked at once a minute",
+        );
+        hold(
+            self.quarantine_ms <= DAY_MS,
+            "quarantine_ms",
+            self.quarantine_ms,
+            "it is at most 86400000, which is a day: a hold keeps a target closed for longer",
+        );
+        hold(
+            self.request_memory_ms >= DAY_MS,
+            "request_memory_ms",
+            self.request_memory_ms,
+            "it is at least 86400000, which is a day: a client may send a request again for so long",
+        );
+        let rule = format!(
+            "it is at most attempts_window_ms, which is {}: an attempt that has left the window makes nobody wait",
+            self.attempts_window_ms
+        );
+        let fits = self.backoff_longest_ms <= self.attempts_window_ms;
+        hold(fits, "backoff_longest_ms", self.backoff_longest_ms, &rule);
     }
 }
 
@@ -219,19 +265,20 @@ mod tests {
     #[test]
     fn a_wait_without_end_is_refused_by_name() {
         type Set = fn(&mut Limits, u64);
-        let waits: [(&str, Set); 4] = [
-            ("connect_ms", |limits, ms| limits.connect_ms = ms),
-            ("dispatch_by_ms", |limits, ms| limits.dispatch_by_ms = ms),
-            ("inspect_ms", |limits, ms| limits.inspect_ms = ms),
-            ("replay_ms", |limits, ms| limits.replay_ms = ms),
+        let waits: [(&str, u64, Set); 5] = [
+            ("connect_ms", 86_400_000, |limits, ms| limits.connect_ms = ms),
+            ("dispatch_by_ms", 86_400_000, |limits, ms| limits.dispatch_by_ms = ms),
+            ("inspect_ms", 60_000, |limits, ms| limits.inspect_ms = ms),
+            ("replay_ms", 86_400_000, |limits, ms| limits.replay_ms = ms),
+            ("quarantine_ms", 86_400_000, |limits, ms| limits.quarantine_ms = ms),
         ];
-        for (field, set) in waits {
+        for (field, most_ms, set) in waits {
             let with = |ms| {
                 let mut limits = Limits::default();
                 set(&mut limits, ms);
                 limits.check().map_err(|error| error.field)
             };
-            assert_eq!((with(86_400_000), with(86_400_001)), (Ok(()), Err(field.to_owned())));
+            assert_eq!((with(most_ms), with(most_ms + 1)), (Ok(()), Err(field.to_owned())));
         }
     }
 
@@ -239,5 +286,23 @@ mod tests {
     fn a_limit_of_zero_is_refused_by_name() {
         let error = Limits { in_flight_host: 0, ..Limits::default() }.check().unwrap_err();
         assert_eq!(error.field, "in_flight_host");
+    }
+
+    #[test]
+    fn an_answer_is_remembered_for_a_day_at_least() {
+        let with = |request_memory_ms| Limits { request_memory_ms, ..Limits::default() }.check();
+        assert_eq!(with(86_400_000), Ok(()));
+        assert_eq!(with(86_399_999).unwrap_err().field, "request_memory_ms");
+    }
+
+    #[test]
+    fn a_pause_that_outlives_its_window_is_refused_and_not_cut() {
+        let with = |backoff_longest_ms, attempts_window_ms| {
+            Limits { backoff_longest_ms, attempts_window_ms, ..Limits::default() }.check()
+        };
+        assert_eq!(with(7_200_000, 7_200_000), Ok(()));
+        let error = with(7_200_001, 7_200_000).unwrap_err();
+        assert_eq!((error.field.as_str(), error.value), ("backoff_longest_ms", 7_200_001));
+        assert!(error.rule.contains("attempts_window_ms, which is 7200000"), "{error}");
     }
 }

@@ -84,6 +84,7 @@ impl Ledger {
                 Record::Attempts(account) => ledger.put_attempts(account),
                 Record::Hold(hold) => ledger.put_hold(*hold),
             }
+            ledger.is_as_stored();
         }
         ledger.is_loaded();
         ledger.check_standing()?;
@@ -97,7 +98,8 @@ impl Ledger {
         if meta.rules_level > RULES_LEVEL {
             return Err(LoadError::NewerRules { needed: meta.rules_level });
         }
-        meta.limits.check().map_err(LoadError::Limits)?;
+        // What was put in force before a later rule came stays in force.
+        meta.limits.broken(1).into_iter().next().map_or(Ok(()), Err).map_err(LoadError::Limits)?;
         self.put_meta(meta);
         Ok(())
     }

@@ -49,6 +49,8 @@ mod resolve;
 mod run;
 mod start;
 mod status;
+mod verify;
+mod words;
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 
 use super::command::{Attestation, DispatcherRef, Proposer};
 use super::outcome::Rejection;
+use super::words;
 use crate::model::{Exchange, Hole, Holes, JournalPosition, JournalWord, NotWritten};
 
 /// What is on record of one order, to be added to.
@@ -52,9 +53,10 @@ impl OrderFacts<'_> {
         let clash =
             (is_proof && known.is_some_and(Exchange::was_written)) || (!is_proof && self.proven_unsent);
         if clash {
-            return Taken::Contradiction(format!("{exchange:?} against {}", self.status));
+            let told = if self.rules >= 3 { words::exchange(&exchange) } else { format!("{exchange:?}") };
+            return Taken::Contradiction(format!("{told} against {}", self.status));
         }
-        let detail = describe_exchange(&exchange);
+        let detail = words::exchange(&exchange);
         *self.exchange = Some(exchange);
         if is_proof {
             *self.word = Some(JournalWord::NotSent);
@@ -75,8 +77,23 @@ impl OrderFacts<'_> {
                 if self.rules >= 2 && revoked && self.exchange.is_none() {
                     return Taken::Known;
                 }
-                if self.exchange.is_some() || self.word.is_some() {
-                    let detail = format!("never handed on ({}) against {:?}", refusal.detail, self.word);
+                // A journal that could not be asked has said nothing that this could contradict.
+                let word = match &self.word {
+                    Some(JournalWord::Unreachable { .. }) if self.rules >= 3 => None,
+                    word => word.as_ref(),
+                };
+                if self.exchange.is_some() || word.is_some() {
+                    let against = match (&self.exchange, word) {
+                        _ if self.rules < 3 => format!("{:?}", self.word),
+                        (Some(exchange), _) => words::exchange(exchange),
+                        (None, word) => {
+                            format!(
+                                "the journal, which says {}",
+                                word.map_or_else(String::new, words::journal)
+                            )
+                        }
+                    };
+                    let detail = format!("never handed on ({}) against {against}", refusal.detail);
                     return Taken::Contradiction(detail);
                 }
                 if self.never_handed_on.is_some() {
@@ -97,9 +114,14 @@ impl OrderFacts<'_> {
                 }
                 let nothing = matches!(word, JournalWord::NoIntent | JournalWord::NotSent);
                 if nothing && self.exchange.as_ref().is_some_and(Exchange::was_written) {
-                    return Taken::Contradiction(format!("{word:?} against a written request"));
+                    let told = if self.rules >= 3 {
+                        format!("the journal says {},", words::journal(&word))
+                    } else {
+                        format!("{word:?}")
+                    };
+                    return Taken::Contradiction(format!("{told} against a written request"));
                 }
-                let detail = format!("the journal says {}", describe_word(&word));
+                let detail = format!("the journal says {}", words::journal(&word));
                 *self.word = Some(word);
                 Taken::News(detail)
             }
@@ -129,27 +151,5 @@ fn is_news(known: Option<&JournalWord>, word: &JournalWord) -> bool {
         (None | Some(JournalWord::Unreachable { .. }), _) => true,
         (Some(JournalWord::Intent), JournalWord::NotSent) => true,
         (Some(_), _) => false,
-    }
-}
-
-fn describe_exchange(exchange: &Exchange) -> String {
-    use crate::model::Reply;
-    match exchange {
-        Exchange::NeverWritten(why) => format!("no byte was written: {}", why.detail),
-        Exchange::Written { bytes, reply: Reply::Lost(lost), .. } => {
-            format!("{bytes} bytes written, no whole reply: {}", lost.detail)
-        }
-        Exchange::Written { bytes, reply: Reply::Complete { status, message, .. }, .. } => {
-            format!("{bytes} bytes written, reply {status} {message}").trim_end().to_owned()
-        }
-    }
-}
-
-fn describe_word(word: &JournalWord) -> String {
-    match word {
-        JournalWord::NoIntent => "no intent, revoked".to_owned(),
-        JournalWord::Intent => "intent".to_owned(),
-        JournalWord::NotSent => "not sent".to_owned(),
-        JournalWord::Unreachable { detail } => format!("nothing: {detail}"),
     }
 }

@@ -159,6 +159,14 @@ reason_codes! {
     TargetDown = "target-down", ends "an operator approves a start (relatch approve-start RUN), or the container is started by hand or by its own restart policy";
     /// An approved start may be on its way, or may have had its effect.
     StartAwaited = "start-awaited", ends "a later StartedAt shows the start's effect, or its deadline passes";
+
+    // Not well after it was applied.
+    /// The container ran after the restart, and does not run any more.
+    TargetWentDown = "target-went-down", ends "somebody starts the container, or its own restart policy does; relatch restarts only what runs";
+    /// The container's health check did not say healthy within the verify window.
+    TargetNotHealthy = "target-not-healthy", ends "the container's health check says healthy, maybe after another restart";
+    /// The container could not be seen when the verify window ended.
+    TargetNotSeen = "target-not-seen", ends "the engine answers an inspect of the container";
 }
 
 impl fmt::Display for ReasonCode {

@@ -103,6 +103,33 @@ pub enum EventKind {
     Contradicted,
 }
 
+impl EventKind {
+    /// Its stable word, as in the public interface.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Interlocked => "INTERLOCKED",
+            Self::Refused => "REFUSED",
+            Self::Attached => "ATTACHED",
+            Self::Exchanged => "EXCHANGED",
+            Self::Attested => "ATTESTED",
+            Self::Observed => "OBSERVED",
+            Self::Unresolved => "UNRESOLVED",
+            Self::Applied => "APPLIED",
+            Self::NotApplied => "NOT_APPLIED",
+            Self::Superseded => "SUPERSEDED",
+            Self::QuarantineBegan => "QUARANTINE_BEGAN",
+            Self::QuarantineEnded => "QUARANTINE_ENDED",
+            Self::Verified => "VERIFIED",
+            Self::Contradicted => "CONTRADICTED",
+            Self::StartApproved => "START_APPROVED",
+            Self::StartExchanged => "START_EXCHANGED",
+            Self::StartAttested => "START_ATTESTED",
+            Self::Resolved => "RESOLVED",
+        }
+    }
+}
+
 /// One decision about one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -135,6 +162,12 @@ pub struct Run {
     pub quarantine: Option<Quarantine>,
     /// Whether the container became well.
     pub verification: Verification,
+    /// Why it did not, if it is known to be so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwell: Option<Reason>,
+    /// What a refused request was for. That of any other run is its interlock's.
+    #[serde(default, skip_serializing_if = "Diagnosis::is_the_callers")]
+    pub refused_for: Diagnosis,
     /// The starts that were approved since, oldest first. Left out of the stored form while there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<Start>,
@@ -159,6 +192,8 @@ impl Run {
             observation: None,
             quarantine: None,
             verification: Verification::NotStarted,
+            unwell: None,
+            refused_for: Diagnosis::Callers,
             starts: Vec::new(),
             events: Vec::new(),
         }
@@ -201,6 +236,34 @@ impl Run {
             | Status::Superseded { .. }
             | Status::OperatorResolved { .. } => &[],
         }
+    }
+
+    /// Every reason that stands at `clock`: why it is refused or uncertain, why its target is closed although it
+    /// is settled, and why its container did not become well.
+    #[must_use]
+    pub fn reasons_at(&self, clock: ClusterTime) -> Vec<Reason> {
+        // A refusal is final, and so are its reasons.
+        let stands = |reason: &&Reason| !self.is_open() || reason.until.is_none_or(|until| clock < until);
+        let own = self.reasons().iter().filter(stands).cloned();
+        own.chain(self.quarantine_reason(clock)).chain(self.unwell.clone()).collect()
+    }
+
+    /// What it was asked for.
+    #[must_use]
+    pub fn diagnosis(&self) -> Diagnosis {
+        self.interlock.as_ref().map_or(self.refused_for, |interlock| interlock.diagnosis)
+    }
+
+    /// When the last of its exchanges must have ended, one way or the other.
+    pub(super) fn last_deadline(&self, interlock: &Interlock) -> ClusterTime {
+        self.starts.iter().map(|start| start.deadline).fold(interlock.deadline, ClusterTime::max)
+    }
+
+    /// When the last of its exchanges must have ended, while it is open.
+    #[must_use]
+    pub fn deadline(&self) -> Option<ClusterTime> {
+        let interlock = self.interlock.as_ref().filter(|_| self.is_open())?;
+        Some(self.last_deadline(interlock))
     }
 
     /// Why the target stays closed after the settlement, while it does.

@@ -118,9 +118,9 @@ pub enum Verification {
     },
     /// It became healthy.
     Recovered,
-    /// It did not within the window.
+    /// It did not within the window, or it went down again.
     NotRecovered,
-    /// It has no health check.
+    /// It has no health check, and ran to the end of the window (under the first rules nobody looked).
     Unverified,
 }
 

@@ -27,6 +27,23 @@ pub enum ContainerState {
     Unknown,
 }
 
+impl ContainerState {
+    /// The engine's word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Restarting => "restarting",
+            Self::Removing => "removing",
+            Self::Exited => "exited",
+            Self::Dead => "dead",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// `State.Health.Status` of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -39,6 +56,19 @@ pub enum Health {
     Healthy,
     /// Unhealthy.
     Unhealthy,
+}
+
+impl Health {
+    /// The engine's word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Starting => "starting",
+            Self::Healthy => "healthy",
+            Self::Unhealthy => "unhealthy",
+        }
+    }
 }
 
 /// The times of a container's health check, in milliseconds.

@@ -17,6 +17,9 @@ const RETRY: Duration = Duration::from_secs(1);
 /// How often an engine that is bound is asked whether it is still itself.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
+/// How often trouble that goes on is told at most.
+const TELL_AGAIN: Duration = Duration::from_secs(600);
+
 /// The longest that a proposal is waited for.
 const PROPOSE_MS: u64 = 5_000;
 
@@ -27,6 +30,28 @@ pub(super) struct Binding {
     pub(super) dispatcher: Dispatcher,
     /// Told whenever the engine begins to answer, or does not (any more).
     pub(super) heard: watch::Sender<Option<EngineWord>>,
+}
+
+/// Trouble that goes on is told when it begins, and then now and again.
+#[derive(Debug, Default)]
+struct Trouble {
+    /// For how long it has not been told; `None` while there is none.
+    untold: Option<Duration>,
+}
+
+impl Trouble {
+    /// There is trouble, and the next look comes after `pause`. True if it is to be told.
+    fn goes_on(&mut self, pause: Duration) -> bool {
+        let is_due = self.untold.is_none_or(|untold| untold >= TELL_AGAIN);
+        let untold = if is_due { Duration::ZERO } else { self.untold.unwrap_or_default() };
+        self.untold = Some(untold + pause);
+        is_due
+    }
+
+    /// There is none. True if there was.
+    fn ends(&mut self) -> bool {
+        self.untold.take().is_some()
+    }
 }
 
 /// What was last heard of the engine.
@@ -57,15 +82,28 @@ impl Binding {
     async fn bind_in_every_term(&self) {
         let mut leadership = self.consensus.leadership();
         let mut pause = RETRY;
+        let mut trouble = Trouble::default();
         loop {
             let term = *leadership.borrow_and_update();
-            if let Some(term) = term
-                && let Err(detail) = self.bind(term).await
-            {
-                tracing::warn!(host = %self.host, %detail, "the host could not be bound or looked after; it is tried again");
-                sleep(pause).await;
-                pause = (pause * 2).min(LOOK_AGAIN);
-                continue;
+            if let Some(term) = term {
+                let host = &self.host;
+                match self.bind(term).await {
+                    Err(detail) => {
+                        if trouble.goes_on(pause) {
+                            tracing::warn!(%host, %detail, "the host could not be bound or looked after; it is tried again");
+                        } else {
+                            tracing::debug!(%host, %detail, "the host still cannot be bound or looked after");
+                        }
+                        sleep(pause).await;
+                        pause = (pause * 2).min(LOOK_AGAIN);
+                        continue;
+                    }
+                    Ok(()) => {
+                        if trouble.ends() {
+                            tracing::info!(%host, "the host is bound and looked after again");
+                        }
+                    }
+                }
             }
             pause = RETRY;
             // An engine may come back as another, whose containers then wait for it to be bound.
@@ -132,6 +170,23 @@ impl Binding {
             Ok((_, Outcome::Rejected(why))) => Err(why.to_string()),
             Ok(_) => Ok(()),
             Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_is_told_when_it_begins_and_ends_and_every_ten_minutes_between() {
+        let mut trouble = Trouble::default();
+        assert!(!trouble.ends(), "there was none");
+        for _ in 0..2 {
+            let told: Vec<bool> = (0..121).map(|_| trouble.goes_on(LOOK_AGAIN)).collect();
+            let at: Vec<usize> = told.iter().enumerate().filter(|(_, told)| **told).map(|(n, _)| n).collect();
+            assert_eq!(at, [0, 60, 120], "once in 60 looks that lie 10 s apart");
+            assert!(trouble.ends() && !trouble.ends(), "its end is told once");
         }
     }
 }

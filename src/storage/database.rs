@@ -10,6 +10,7 @@ use rocksdb::{
     ReadOptions, WriteBatch,
 };
 use tokio::sync::watch;
+use tracing::debug_span;
 
 use super::batch::{Batch, Change};
 use super::error::StorageError;
@@ -75,16 +76,14 @@ impl Database {
                 // RocksDB insists on having it.
                 [ColumnFamilyDescriptor::new(UNUSED, options.clone())],
             );
-        let is_new = !path.exists();
-        if !is_new {
+        if path.exists() {
             mend_tail(path)?;
         }
         let rocks = DB::open_cf_descriptors(&options, path, descriptors)
             .map_err(|error| StorageError::failed("opening", path, error))?;
-        if is_new {
-            // RocksDB makes what is in its folder durable, not the folder itself.
-            sync_name("sync-new-database", path)?;
-        }
+        // RocksDB makes what is in its folder durable, not the folder itself; and whoever made that may have been
+        // killed before this.
+        sync_name("sync-new-database", path)?;
         Ok(Self {
             inner: Arc::new(Inner {
                 rocks,
@@ -138,6 +137,7 @@ impl Database {
         if self.inner.sync_fails.load(Ordering::SeqCst) {
             return Err(self.inner.latch.fail(VERB, "input/output error (injected)"));
         }
+        let _step = debug_span!(target: "relatch::step", "sync").entered();
         self.inner.rocks.flush_wal(true).map_err(|error| self.inner.latch.fail(VERB, error))?;
         self.inner.syncs.fetch_add(1, Ordering::SeqCst);
         Ok(())
@@ -264,6 +264,9 @@ impl Database {
     }
 }
 
+/// How much is read at a time from a whole family.
+const READAHEAD_BYTES: usize = 1 << 20;
+
 /// RocksDB's own, in which nothing is kept.
 const UNUSED: &str = "default";
 
@@ -293,6 +296,10 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
+    pub(super) fn path(&self) -> &Path {
+        &self.database.inner.path
+    }
+
     /// The value under `key` at that moment.
     ///
     /// # Errors
@@ -314,7 +321,12 @@ impl View<'_> {
         family: &'static str,
     ) -> Result<impl Iterator<Item = Result<(String, Vec<u8>), StorageError>>, StorageError> {
         self.database.inner.latch.check("reading")?;
-        let entries = self.snapshot.iterator_cf(self.database.family(family)?, IteratorMode::Start);
+        // Read once, from one end to the other: the cache is for what is read again.
+        let mut options = ReadOptions::default();
+        options.fill_cache(false);
+        options.set_readahead_size(READAHEAD_BYTES);
+        let family = self.database.family(family)?;
+        let entries = self.snapshot.iterator_cf_opt(family, options, IteratorMode::Start);
         Ok(entries.map(|entry| self.database.entry(entry)))
     }
 }

@@ -10,6 +10,7 @@
 mod batch;
 mod data_dir;
 mod database;
+mod decoded;
 mod error;
 mod file_system;
 mod files;

@@ -87,6 +87,30 @@ fn a_view_does_not_show_what_is_written_after_it() {
 }
 
 #[test]
+fn decoded_entries_come_in_the_order_of_their_keys_however_many_threads_decode() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    let mut batch = Batch::new();
+    let keys: Vec<String> = (0..5_000).map(|n| format!("{n:05}")).collect();
+    for key in &keys {
+        batch.put(FAMILY, key, format!("value-{key}"));
+    }
+    database.write(batch).unwrap();
+    let view = database.view();
+    let decode = |key: String, value: Vec<u8>| {
+        assert_eq!(value, format!("value-{key}").as_bytes());
+        Ok::<_, StorageError>(key)
+    };
+    assert_eq!(view.decoded(FAMILY, decode).unwrap(), keys);
+    let refused = |key: String, _: Vec<u8>| match key.as_str() {
+        "00017" | "04999" => Err(StorageError::failed("decoding", folder.path(), key)),
+        _ => Ok(()),
+    };
+    let error = view.decoded(FAMILY, refused).unwrap_err();
+    assert!(error.to_string().contains("00017"), "the first of them is told: {error}");
+}
+
+#[test]
 fn a_flipped_byte_in_the_middle_of_the_log_is_refused_and_not_skipped() {
     let folder = tempfile::tempdir().unwrap();
     filled(folder.path());
@@ -117,6 +141,25 @@ fn a_torn_last_record_is_dropped_and_nothing_before_it() {
     database.write_synced(SYNC, put("099", "again")).unwrap();
     drop(database);
     assert_eq!(value(&open(folder.path()), "099").as_deref(), Some("again"));
+}
+
+/// What was in it is in tables, and only a later loss of power has brought its name back.
+#[test]
+fn an_old_log_that_is_needed_no_more_may_be_torn() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path());
+    let old = wal(folder.path());
+    let content = fs::read(&old).unwrap();
+    let database = open(folder.path());
+    database.write_synced(SYNC, put("100", "later")).unwrap();
+    drop(database);
+    assert_ne!(wal(folder.path()), old);
+    for torn in [content[..content.len() - 5].to_vec(), [&content[..content.len() - 5], &[0; 64]].concat()] {
+        fs::write(&old, torn).unwrap();
+        let database = open(folder.path());
+        assert_eq!(value(&database, "099").as_deref(), Some("value-099"));
+        assert_eq!(value(&database, "100").as_deref(), Some("later"));
+    }
 }
 
 #[test]

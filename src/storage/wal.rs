@@ -7,8 +7,12 @@
 //! acknowledged record after it. Here the two are told apart:
 //!
 //! * a *torn tail* ends where the file ends, in zeros or in the middle of a record, and no whole record follows.
-//!   Nobody was told of it, since what is acknowledged was synced. One of zeros is cut off.
+//!   Nobody was told of it, since what is acknowledged was synced. It is cut off. Should it come back with the next
+//!   loss of power, then RocksDB needs that log no more: it begins no new one before it has stored what was in it.
 //! * anything else is *damage*: the database is refused, with the file and the offset.
+//!
+//! An older log is RocksDB's to judge where it is torn: what it is still needed for, and how long it was when the next
+//! one was begun, stands in the manifest and in the next log (`track_and_verify_wals`).
 //!
 //! The format (RocksDB's `db/log_format.h`): blocks of 32 KiB; in them records of a masked CRC-32C (4 bytes), a
 //! length (2 bytes, little-endian), a type (1 byte), and as many bytes as the length says. The checksum is over
@@ -18,12 +22,11 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use super::error::StorageError;
-use super::sync::sync_file;
 
 const BLOCK: usize = 32 << 10;
 const HEADER: usize = 7;
 
-/// Checks every log of the database at `path`, and cuts off a torn tail of zeros. Nobody writes to it meanwhile.
+/// Checks every log of the database at `path`, and cuts off a torn tail. Nobody writes to it meanwhile.
 ///
 /// # Errors
 ///
@@ -32,33 +35,25 @@ pub(super) fn mend_tail(path: &Path) -> Result<(), StorageError> {
     let logs = logs(path)?;
     let manifest = fs::read_to_string(path.join("CURRENT")).map(|name| path.join(name.trim_end()));
     let manifest = manifest.ok().filter(|manifest| manifest.is_file());
+    let mut torn = Vec::new();
     for log in logs.iter().chain(&manifest) {
         let content = fs::read(log).map_err(|error| StorageError::failed("reading", log, error))?;
-        let damaged = |offset: usize, detail: &str| {
-            Err(StorageError::Damaged { path: log.clone(), offset: offset as u64, detail: detail.to_owned() })
-        };
         match examine(&content) {
             Verdict::Whole => {}
-            Verdict::Damaged { offset, detail } => return damaged(offset, detail),
-            // Only the log that was written last can have one.
-            Verdict::Torn { offset, .. } if logs.iter().any(|other| other > log && !is_empty(other)) => {
-                return damaged(offset, "it ends there, but later logs go on");
+            Verdict::Damaged { offset } => {
+                let detail = "a record there does not match its checksum".to_owned();
+                return Err(StorageError::Damaged { path: log.clone(), offset: offset as u64, detail });
             }
-            Verdict::Torn { zeros: false, .. } => {}
-            Verdict::Torn { offset, zeros: true } => {
-                let bytes = content.len() - offset;
-                tracing::warn!(log = %log.display(), offset, bytes, "cutting off a torn tail: nobody was told of it");
-                cut(log, offset).map_err(|error| StorageError::failed("cutting", log, error))?;
-            }
+            Verdict::Torn { .. } if later(&logs, log).any(|other| !is_empty(other)) => {}
+            Verdict::Torn { offset } => torn.push((log, offset, content.len() - offset)),
         }
     }
+    for (log, offset, bytes) in torn {
+        tracing::warn!(log = %log.display(), offset, bytes, "cutting off a torn tail: nobody was told of it");
+        let cut = OpenOptions::new().write(true).open(log).and_then(|file| file.set_len(offset as u64));
+        cut.map_err(|error| StorageError::failed("cutting", log, error))?;
+    }
     Ok(())
-}
-
-fn cut(log: &Path, length: usize) -> std::io::Result<()> {
-    let file = OpenOptions::new().write(true).open(log)?;
-    file.set_len(length as u64)?;
-    sync_file("sync-cut-log", &file)
 }
 
 fn is_empty(log: &Path) -> bool {
@@ -71,26 +66,29 @@ fn logs(path: &Path) -> Result<Vec<PathBuf>, StorageError> {
     let mut logs = Vec::new();
     for entry in fs::read_dir(path).map_err(failed)? {
         let file = entry.map_err(failed)?.path();
-        // Their names are numbers, of one length.
         if file.extension().is_some_and(|extension| extension == "log") {
             logs.push(file);
         }
     }
-    logs.sort();
+    // Their names are numbers, of at least six digits.
+    logs.sort_by_key(|log| (log.as_os_str().len(), log.clone()));
     Ok(logs)
+}
+
+/// The logs after this one; none after a manifest.
+fn later<'a>(logs: &'a [PathBuf], log: &PathBuf) -> impl Iterator<Item = &'a PathBuf> {
+    logs.iter().skip_while(move |other| *other != log).skip(1)
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Whole,
-    /// From `offset` on nothing is whole; `zeros` if the file ends in zeros that no writer wrote.
+    /// From `offset` on nothing is whole.
     Torn {
         offset: usize,
-        zeros: bool,
     },
     Damaged {
         offset: usize,
-        detail: &'static str,
     },
 }
 
@@ -100,7 +98,8 @@ fn examine(log: &[u8]) -> Verdict {
     let written = log.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let mut offset = 0;
     while offset < log.len() {
-        let record = match read(log, offset) {
+        // A record that is cut, or that ends in zeros, may also be one whose length is damaged.
+        let may_be_torn = match read(log, offset) {
             Read::Record { end } => {
                 offset = end;
                 continue;
@@ -109,14 +108,14 @@ fn examine(log: &[u8]) -> Verdict {
                 offset = end;
                 continue;
             }
-            other => other,
+            Read::Padding { .. } => false,
+            Read::Short => true,
+            Read::Bad { end } => written < end,
         };
-        return match record {
-            Read::Bad { end } if written < end => Verdict::Torn { offset, zeros: true },
-            Read::Short if written < log.len() => Verdict::Torn { offset, zeros: true },
-            Read::Short if !is_followed(log, offset) => Verdict::Torn { offset, zeros: false },
-            _ => Verdict::Damaged { offset, detail: "a record there does not match its checksum" },
-        };
+        if may_be_torn && !is_followed(log, offset) {
+            return Verdict::Torn { offset };
+        }
+        return Verdict::Damaged { offset };
     }
     Verdict::Whole
 }
@@ -148,17 +147,37 @@ fn read(log: &[u8], offset: usize) -> Read {
 
 /// Whether the checksum in a header is that of these bytes, which begin with the type.
 fn matches(header: &[u8], bytes: &[u8]) -> bool {
-    let stored = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
-    // A checksum of data that holds checksums is masked.
-    let masked = crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8);
-    stored == masked
+    stored_checksum(header) == masked(crc32c::crc32c(bytes))
 }
 
-/// Whether a record that seems cut is one whose length alone is damaged: it, or another one after it, is whole.
+fn stored_checksum(header: &[u8]) -> u32 {
+    u32::from_le_bytes([header[0], header[1], header[2], header[3]])
+}
+
+/// A checksum of data that holds checksums is masked.
+fn masked(checksum: u32) -> u32 {
+    checksum.rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+/// Whether what seems to be torn is damaged: it is whole with another length, or a record after it is whole.
 fn is_followed(log: &[u8], offset: usize) -> bool {
-    let header = log.get(offset..offset + HEADER);
-    let is_whole = header.is_some_and(|header| matches(header, &log[offset + 6..]));
-    is_whole || (offset + 1..log.len()).any(|later| matches!(read(log, later), Read::Record { .. }))
+    is_whole_with_another_length(log, offset)
+        || (offset + 1..log.len()).any(|later| matches!(read(log, later), Read::Record { .. }))
+}
+
+fn is_whole_with_another_length(log: &[u8], offset: usize) -> bool {
+    let block_end = (offset / BLOCK + 1) * BLOCK;
+    let Some(([header @ .., kind], bytes)) = log[offset..log.len().min(block_end)].split_at_checked(HEADER)
+    else {
+        return false;
+    };
+    let wanted = stored_checksum(header);
+    let empty = crc32c::crc32c(&[*kind]);
+    let longer = bytes.iter().scan(empty, |checksum, byte| {
+        *checksum = crc32c::crc32c_append(*checksum, &[*byte]);
+        Some(*checksum)
+    });
+    std::iter::once(empty).chain(longer).any(|checksum| masked(checksum) == wanted)
 }
 
 #[cfg(test)]
@@ -167,9 +186,9 @@ mod tests {
 
     fn record(bytes: &[u8]) -> Vec<u8> {
         let typed = [&[1], bytes].concat();
-        let masked = crc32c::crc32c(&typed).rotate_right(15).wrapping_add(0xa282_ead8);
+        let checksum = masked(crc32c::crc32c(&typed));
         let length = u16::try_from(bytes.len()).unwrap();
-        [&masked.to_le_bytes()[..], &length.to_le_bytes(), &typed].concat()
+        [&checksum.to_le_bytes()[..], &length.to_le_bytes(), &typed].concat()
     }
 
     /// Ten records of 57 bytes.
@@ -182,13 +201,8 @@ mod tests {
         let log = log();
         for length in 0..=log.len() {
             let offset = length / 57 * 57;
-            let expected =
-                if offset == length { Verdict::Whole } else { Verdict::Torn { offset, zeros: false } };
-            // The end of a header may be zero by itself: then it looks as if zeros had been left there.
-            match examine(&log[..length]) {
-                Verdict::Torn { offset: found, .. } => assert_eq!(found, offset, "cut to {length}"),
-                verdict => assert_eq!(verdict, expected, "cut to {length}"),
-            }
+            let expected = if offset == length { Verdict::Whole } else { Verdict::Torn { offset } };
+            assert_eq!(examine(&log[..length]), expected, "cut to {length}");
         }
     }
 
@@ -198,21 +212,27 @@ mod tests {
             let mut log = log();
             log[from..].fill(0);
             log.extend([0; 100]);
-            assert_eq!(examine(&log), Verdict::Torn { offset: from / 57 * 57, zeros: true }, "from {from}");
+            assert_eq!(examine(&log), Verdict::Torn { offset: from / 57 * 57 }, "from {from}");
         }
     }
 
+    /// Also where the power was lost as well.
     #[test]
     fn any_bit_that_is_flipped_is_damage_in_its_record_and_never_a_tail() {
-        for at in 0..log().len() * 8 {
-            let mut log = log();
-            log[at / 8] ^= 1 << (at % 8);
-            let verdict = examine(&log);
-            let offset = at / 8 / 57 * 57;
-            assert!(
-                matches!(verdict, Verdict::Damaged { offset: found, .. } if found == offset),
-                "bit {at}: {verdict:?}"
-            );
+        let sound = log();
+        let half = &record(format!("{:050}", 10).as_bytes())[..30];
+        for tail in [&[][..], &[0; 600], half] {
+            for at in 0..sound.len() * 8 {
+                let mut log = [&sound[..], tail].concat();
+                log[at / 8] ^= 1 << (at % 8);
+                let verdict = examine(&log);
+                let offset = at / 8 / 57 * 57;
+                assert!(
+                    matches!(verdict, Verdict::Damaged { offset: found } if found == offset),
+                    "bit {at} before {} bytes: {verdict:?}",
+                    tail.len()
+                );
+            }
         }
     }
 
@@ -220,6 +240,6 @@ mod tests {
     fn a_hole_of_zeros_before_whole_records_is_damage() {
         let mut log = log();
         log[57..3 * 57].fill(0);
-        assert!(matches!(examine(&log), Verdict::Damaged { offset: 57, .. }));
+        assert!(matches!(examine(&log), Verdict::Damaged { offset: 57 }));
     }
 }

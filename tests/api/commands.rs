@@ -73,7 +73,7 @@ async fn recover_ends_with_the_code_of_what_became_of_the_run() {
     let of = |id: &str| format!("{id}@{}", incarnation["startedAt"].as_str().unwrap());
     let other = recover("other", &["--expect", &of(&"0".repeat(64)), "--dry-run"], 3);
     assert_eq!(other["reasons"][0]["code"], "expectation-mismatch");
-    recover("other", &["--expect", &of(incarnation["containerId"].as_str().unwrap()), "--wait"], 0);
+    recover("other", &["--expect", &of(incarnation["containerId"].as_str().unwrap()), "--wait=applied"], 0);
 
     for wrong in [
         &["recover", "local/web"][..],
@@ -125,8 +125,8 @@ async fn explain_ends_with_the_code_of_the_decision() {
 async fn runs_are_listed_shown_and_watched() {
     let (_world, node, _clients) =
         World::up([ContainerSpec::named("web"), ContainerSpec::named("api")]).await;
-    let web = node.recover("local/web", &["--wait", "--request-id", "r-web"]).run_id();
-    let api = node.recover("local/api", &["--wait"]).run_id();
+    let web = node.recover("local/web", &["--wait=applied", "--request-id", "r-web"]).run_id();
+    let api = node.recover("local/api", &["--wait=applied"]).run_id();
     let refused = node.recover("local/db", &[]).run_id();
     for (args, wanted) in [
         (&[][..], vec![&refused, &api, &web]),

@@ -166,13 +166,21 @@ async fn a_hold_ends_by_itself_when_its_time_is_over() {
 async fn what_is_not_there_yet_is_held_by_the_name_that_it_comes_to_bear_and_lifted_by_that() {
     let (world, _node, mut clients) = World::up([]).await;
     let named = Scope::Target("local/shop-web-1".into());
-    let placed = clients.place(hold(named.clone())).await.hold.unwrap();
+    let answer = clients.place(hold(named.clone())).await;
+    let note = "no container on host local answers to shop-web-1 now: the hold stands all the same";
+    assert!(answer.note.starts_with(note) && answer.note.contains("there are no containers"), "{answer:#?}");
+    let placed = answer.hold.unwrap();
     assert_eq!(placed.scope, Some(HoldScope { scope: Some(named.clone()) }), "as it was spelled");
+    let project = clients.place(hold(Scope::Project("local/shop".into()))).await;
+    assert!(project.note.starts_with("no container on host local is of project shop now"), "{project:#?}");
+    lift(&mut clients, by_scope(Scope::Project("local/shop".into()))).await.unwrap();
     world.engine.add_container(ContainerSpec::compose("shop", "web", 1)).unwrap();
     let refused = clients.decided(&ask("local/shop/web"), Decision::Refused).await;
     assert_eq!(codes(&refused.reasons), ["held"]);
     // Now the name stands for a container of Compose, and for the hold all the same.
-    let second = clients.place(hold(named.clone())).await.hold.unwrap();
+    let answer = clients.place(hold(named.clone())).await;
+    assert_eq!(answer.note, "");
+    let second = answer.hold.unwrap();
     assert_eq!(second.scope, hold(Scope::Target("local/shop/web/1".into())).scope);
     let mut lifted = lift(&mut clients, by_scope(named)).await.unwrap();
     lifted.sort_by_key(|hold| hold.placed_at.map(|at| (at.seconds, at.nanos)));
@@ -180,8 +188,40 @@ async fn what_is_not_there_yet_is_held_by_the_name_that_it_comes_to_bear_and_lif
 
     // An engine that does not answer keeps nobody from holding what is on it.
     world.act_on_engine(Action::Listen { mode: ListenMode::Refuse });
-    let placed = clients.place(hold(Scope::Target("local/shop/web".into()))).await.hold.unwrap();
-    assert_eq!(placed.scope, hold(Scope::Target("local/shop/web/1".into())).scope);
+    let answer = clients.place(hold(Scope::Target("local/shop/web".into()))).await;
+    assert!(answer.note.starts_with("the engine of host local does not answer"), "{answer:#?}");
+    assert_eq!(answer.hold.unwrap().scope, hold(Scope::Target("local/shop/web/1".into())).scope);
+}
+
+/// The answer to the first was lost; until it is sent again, the container gets another name, or its engine goes
+/// away, or comes back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_that_is_sent_again_is_the_same_whatever_became_of_its_container() {
+    let (world, _node, mut clients) = World::up(shop()).await;
+    let ask = |id: &str| PlaceHoldRequest {
+        hold_id: id.repeat(16),
+        ..hold(Scope::Target("local/shop-web-1".into()))
+    };
+    let listen = |mode| world.act_on_engine(Action::Listen { mode });
+    let first = clients.place(ask("ab")).await.hold.unwrap();
+    listen(ListenMode::Refuse);
+    let second = clients.place(ask("cd")).await.hold.unwrap();
+    let again = async |clients: &mut Clients| {
+        for (id, known) in [("ab", &first), ("cd", &second)] {
+            let answer = clients.place(ask(id)).await;
+            assert!(answer.repeated_answer, "{answer:#?}");
+            assert_eq!((&answer.hold.unwrap().scope, answer.note.as_str()), (&known.scope, ""));
+        }
+    };
+    again(&mut clients).await;
+    listen(ListenMode::Open);
+    again(&mut clients).await;
+    world.act("shop-web-1", Action::Rename { name: "old".into() });
+    again(&mut clients).await;
+    assert_eq!(clients.standing().await.len(), 2);
+    let other = PlaceHoldRequest { scope: hold(Scope::Target("local/api".into())).scope, ..ask("ab") };
+    let status = clients.holds.place_hold(other).await.unwrap_err();
+    assert_eq!(fields(&status), ["hold_id"], "another wish needs another id: {status:?}");
 }
 
 /// opf/openproject-docker-compose#64: somebody begins to work on a container that is about to be restarted.

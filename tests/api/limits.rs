@@ -16,7 +16,7 @@ async fn those_that_are_named_are_changed_and_the_others_stay() {
     let (world, node, mut clients) = World::up([]).await;
     let first = clients.limits().await;
     assert_eq!(first.grace_max_s, Some(Limits::default().grace_max_s));
-    let json = relatch::rpc::to_json("relatch.v1.LimitSet", &first);
+    let json = relatch::rpc::to_json("relatch.v1.LimitSet", &first).unwrap();
     assert!(all(&json).values().all(|value| !value.is_null()), "all are there: {json:#}");
     let changed = clients
         .set_limits(LimitSet { attempts: Some(7), margin_ms: Some(15_000), ..LimitSet::default() })
@@ -62,7 +62,7 @@ async fn a_rule_that_is_broken_is_named_and_nothing_is_changed() {
         ("connect_ms", LimitSet { connect_ms: Some(day_ms + 1), ..none() }),
         ("connect_ms", LimitSet { connect_ms: Some(0), ..none() }),
         ("dispatch_by_ms", LimitSet { dispatch_by_ms: Some(u64::MAX), ..none() }),
-        ("inspect_ms", LimitSet { inspect_ms: Some(u64::MAX), ..none() }),
+        ("inspect_ms", LimitSet { inspect_ms: Some(60_001), ..none() }),
         ("replay_ms", LimitSet { replay_ms: Some(u64::MAX), ..none() }),
         ("observe_first_ms", LimitSet { observe_first_ms: Some(0), ..none() }),
         ("observe_first_ms", LimitSet { observe_first_ms: Some(60_001), ..none() }),
@@ -72,14 +72,18 @@ async fn a_rule_that_is_broken_is_named_and_nothing_is_changed() {
         ("in_flight_cluster", LimitSet { in_flight_cluster: Some(0), ..none() }),
         ("in_flight_host", LimitSet { in_flight_host: Some(0), ..none() }),
         ("unresolved_host", LimitSet { unresolved_host: Some(0), ..none() }),
+        ("backoff_longest_ms", LimitSet { backoff_longest_ms: Some(3_600_001), ..none() }),
+        ("backoff_longest_ms", LimitSet { attempts_window_ms: Some(3_599_999), ..none() }),
         ("request_memory_ms", LimitSet { request_memory_ms: Some(0), ..none() }),
+        ("request_memory_ms", LimitSet { request_memory_ms: Some(day_ms - 1), ..none() }),
+        ("quarantine_ms", LimitSet { quarantine_ms: Some(day_ms + 1), ..none() }),
         ("refusals_per_caller", LimitSet { refusals_per_caller: Some(0), ..none() }),
         ("attaches_per_caller", LimitSet { attaches_per_caller: Some(0), ..none() }),
         ("ended_runs", LimitSet { ended_runs: Some(0), ..none() }),
         ("ended_runs_ms", LimitSet { ended_runs_ms: Some(0), ..none() }),
     ] {
         // Beside one that breaks no rule: all or none.
-        let beside = LimitSet { quarantine_ms: Some(1), ..change };
+        let beside = LimitSet { quarantine_ms: change.quarantine_ms.or(Some(1)), ..change };
         let status = clients.set_limits(beside).await.unwrap_err();
         assert_eq!(fields(&status), [format!("limits.{field}")], "{change:?}");
         assert!(status.message().contains("it is at "), "the rule: {status:?}");
@@ -102,14 +106,14 @@ async fn the_longest_limits_leave_a_node_that_decides_and_tells() {
         margin_ms: day_ms,
         connect_ms: day_ms,
         dispatch_by_ms: day_ms,
-        inspect_ms: day_ms,
+        inspect_ms: Some(60_000),
         replay_ms: day_ms,
         observe_first_ms: Some(60_000),
         attempts: Some(u32::MAX),
         attempts_window_ms: Some(u64::MAX),
         backoff_first_ms: Some(u64::MAX),
         backoff_longest_ms: Some(u64::MAX),
-        quarantine_ms: Some(u64::MAX),
+        quarantine_ms: day_ms,
         request_memory_ms: Some(u64::MAX),
         refusals_per_caller: Some(u32::MAX),
         ended_runs_ms: Some(u64::MAX),

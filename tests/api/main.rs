@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bench;
 mod commands;
 mod explain;
 mod help;

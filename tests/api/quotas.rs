@@ -1,6 +1,6 @@
 //! What one caller can have remembered has an end, which stands in nobody's way but its own.
 
-use relatch::rpc::v1::{Decision, LimitSet, RunStatus};
+use relatch::rpc::v1::{Decision, LimitSet, RequestRecoveryRequest, RunStatus};
 use relatch::sim::{ContainerSpec, Endpoint, Hold, Rule};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
@@ -33,6 +33,9 @@ async fn a_full_share_of_refusals_refuses_refusals_alone() {
         assert!(status.message().contains("target-not-found"), "what it would be refused for: {status:?}");
     }
     assert_eq!(clients.runs().await.len(), before + 3, "nothing was stored");
+    // A dry run gets what the request itself would get, and says no less.
+    let dry = RequestRecoveryRequest { dry_run: true, ..ask_as("r-dry", "local/db") };
+    exhausted(&clients.request(&dry).await.unwrap_err(), "3 refusals");
     // A client is told so too, and what to do.
     let answer = node.recover("local/db", &[]);
     assert_eq!(answer.exit, 1, "{answer:?}");
@@ -62,6 +65,8 @@ async fn a_full_share_of_attaches_refuses_those_that_want_to_be_remembered() {
     }
     let status = clients.request(&ask_as("r-3", "local/web")).await.unwrap_err();
     exhausted(&status, "2 attached requests");
+    let dry = RequestRecoveryRequest { dry_run: true, ..ask_as("r-dry", "local/web") };
+    exhausted(&clients.request(&dry).await.unwrap_err(), "2 attached requests");
     clients.decided(&crate::world::ask("local/web"), Decision::Attached).await;
     clients.decided(&ask_as("r-4", "local/db"), Decision::Refused).await;
     world.engine.release("work");

@@ -93,6 +93,8 @@ fn every_limit_is_there_with_its_default_and_its_bounds() {
         let number = |text: &str| match text {
             "`grace_max_s`" => Limits::default().grace_max_s.into(),
             "`grace_default_s`" => Limits::default().grace_default_s.into(),
+            "`attempts_window_ms`" => Limits::default().attempts_window_ms,
+            "`backoff_longest_ms`" => Limits::default().backoff_longest_ms,
             text => text.replace(',', "").parse::<u64>().expect("a number"),
         };
         let accepts = |value: u64| limits_with(name, &json!(value));
@@ -132,10 +134,15 @@ fn every_status_and_verification_is_there() {
 /// The words of events are a match over all kinds, which the compiler keeps whole.
 #[test]
 fn every_event_is_there() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/api/words.rs");
-    let source = std::fs::read_to_string(source).expect("src/api/words.rs");
-    let body =
-        source.split("fn event_kind(").nth(1).expect("the words of events").split("\n}").next().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ledger/run.rs");
+    let source = std::fs::read_to_string(source).expect("src/ledger/run.rs");
+    let body = source
+        .split("pub fn word(self)")
+        .nth(1)
+        .expect("the words of events")
+        .split("\n    }")
+        .next()
+        .unwrap();
     let words: Vec<&str> = body.split('"').skip(1).step_by(2).collect();
     assert!(words.len() > 15, "the words were not read: {words:?}");
     assert_eq!(names("Events"), words);

@@ -1,7 +1,7 @@
 //! `RequestRecovery`: one request has one answer, and a dry run leaves nothing behind.
 
 use relatch::rpc::v1::{Decision, ListRunsRequest, RequestRecoveryRequest, RunStatus};
-use relatch::sim::{ContainerSpec, Endpoint, Health, Hold, Rule};
+use relatch::sim::{Action, ContainerSpec, Endpoint, Health, Hold, ListenMode, Rule};
 use tonic_types::StatusExt;
 
 use crate::world::{World, ask, ask_as, codes, fields};
@@ -196,4 +196,41 @@ async fn another_incarnation_than_the_caller_means_is_refused_and_an_attach_to_i
     let attached = clients.decided(&expecting(&now), Decision::Attached).await;
     assert_eq!(attached.run_id, opened.run_id);
     world.engine.release("work");
+}
+
+/// It cannot be asked for by the name that it had, or its engine is silent: what matters then is the run that is open.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_names_the_run_that_is_open_for_what_cannot_be_found_or_read() {
+    let (world, _node, mut clients) =
+        World::up([ContainerSpec::named("web").rule(works_until("work"))]).await;
+    let open = clients.opened("local/web").await.run_id;
+    world.reached("work").await;
+    world.act("web", Action::Rename { name: "old".into() });
+    let told = async |clients: &mut crate::world::Clients, code: &str| {
+        let run = clients.decided(&ask("local/web"), Decision::Refused).await;
+        assert_eq!(codes(&run.reasons), [code]);
+        let named = format!("run {open} is open for ");
+        assert!(run.reasons[0].detail.contains(&named), "{run:#?}");
+        let standing = clients.explained("local/web").await.standing;
+        assert_eq!(standing.map(|run| run.run_id), Some(open.clone()));
+    };
+    told(&mut clients, "target-not-found").await;
+    world.act_on_engine(Action::Listen { mode: ListenMode::Refuse });
+    told(&mut clients, "baseline-unreadable").await;
+    let other = clients.decided(&ask("local/api"), Decision::Refused).await;
+    assert!(!other.reasons[0].detail.contains("is open for"), "{other:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_request_says_that_it_was_only_for_the_unhealthy() {
+    let (_world, _node, mut clients) =
+        World::up([ContainerSpec::named("web").health(Health::Saturated)]).await;
+    for target in ["local/web", "local/nobody"] {
+        for if_unhealthy in [true, false] {
+            let grace = Some(prost_types::Duration { seconds: 301, nanos: 0 });
+            let request = RequestRecoveryRequest { if_unhealthy, grace, ..ask(target) };
+            let run = clients.decided(&request, Decision::Refused).await;
+            assert_eq!(run.if_unhealthy, if_unhealthy, "{run:#?}");
+        }
+    }
 }

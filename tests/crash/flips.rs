@@ -10,14 +10,14 @@ use relatch::sim::ContainerSpec;
 use relatch::storage::{Database, StorageError};
 
 use crate::World;
-use crate::siege::Random;
+use crate::random::Random;
 use crate::support::node::{Node, NodeOptions};
 
 /// A node that has a snapshot, tables, a log and a journal, and has ended. Its folder `raft` has both what is in the
 /// log alone and what is in tables.
 async fn used() -> World {
     let names: Vec<String> = (0..6).map(|n| format!("c{n}")).collect();
-    let world = World::of(names.iter().map(|name| ContainerSpec::named(name))).await;
+    let world = World::of(names.iter().map(ContainerSpec::named)).await;
     let options = world.options.clone().failpoints("consensus-snapshot-entries=return(10)");
     for half in names.chunks(3) {
         // What the log had at a start is in tables afterwards.
@@ -116,7 +116,7 @@ async fn a_node_refuses_a_flipped_byte_by_file_and_place() {
         let of_kind = |file: &PathBuf| {
             file.extension().is_some_and(|e| e == extension) && file.metadata().unwrap().len() > 0
         };
-        files(&data.join(folder)).into_iter().filter(of_kind).next_back().expect("there is one")
+        files(&data.join(folder)).into_iter().rfind(of_kind).expect("there is one")
     };
     // In the order in which they are read: what is sound is opened, and goes from the log to tables by that.
     for (folder, extension, place) in [

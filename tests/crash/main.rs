@@ -8,6 +8,7 @@ mod attacks;
 mod disks;
 mod flips;
 mod power;
+mod random;
 mod siege;
 mod starts;
 

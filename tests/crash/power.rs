@@ -138,9 +138,10 @@ fn a_new_database_is_durable_with_its_first_sync() {
     assert_eq!(database.get(FAMILY, "a").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
-/// A tail of zeros is cut off before the database goes on to another log, and must not come back afterwards.
+/// A torn tail is cut off before the database goes on to another log. Where a loss of power brings it back, it does
+/// no harm.
 #[test]
-fn a_torn_tail_that_was_cut_off_does_not_return() {
+fn a_torn_tail_that_was_cut_off_does_no_harm_when_it_returns() {
     const FAMILY: &str = "things_v1";
     let written = |root: &Path, key: &str| {
         let database = Database::open(root.join("raft"), &[FAMILY]).unwrap();
@@ -154,19 +155,88 @@ fn a_torn_tail_that_was_cut_off_does_not_return() {
         let _open = written(&root, "b");
         disk::die();
     }
-    let root = tempfile::tempdir().unwrap();
-    drop(written(root.path(), "a"));
-    let logs = fs::read_dir(root.path().join("raft")).unwrap().map(|entry| entry.unwrap().path());
-    let log = logs.filter(|path| path.extension().is_some_and(|e| e == "log")).max().unwrap();
-    let file = fs::File::options().write(true).open(&log).unwrap();
-    file.set_len(log.metadata().unwrap().len() + 512).unwrap();
-    let disk = Disk::below(root.path());
-    disk.child("power::a_torn_tail_that_was_cut_off_does_not_return");
-    disk.lose_power(Unsynced::Lost);
-    let database = written(root.path(), "c");
-    for key in ["a", "b", "c"] {
-        assert!(database.get(FAMILY, key).unwrap().is_some(), "{key}");
+    // With and without something in the log that is still needed.
+    for has_more in [true, false] {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("raft");
+        drop(Database::open(&path, &[FAMILY]).unwrap());
+        if has_more {
+            drop(written(root.path(), "a"));
+        }
+        let logs = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+        let log = logs.filter(|path| path.extension().is_some_and(|e| e == "log")).max().unwrap();
+        // The header of a record, and of the rest nothing has reached the disk.
+        let torn = [&[1, 2, 3, 4, 100, 0, 1][..], &[0; 512]].concat();
+        fs::write(&log, [fs::read(&log).unwrap(), torn].concat()).unwrap();
+        let disk = Disk::below(root.path());
+        disk.child("power::a_torn_tail_that_was_cut_off_does_no_harm_when_it_returns");
+        disk.lose_power(Unsynced::Lost);
+        let database = written(root.path(), "c");
+        for key in ["b", "c"].into_iter().chain(has_more.then_some("a")) {
+            assert!(database.get(FAMILY, key).unwrap().is_some(), "{key}");
+        }
     }
+}
+
+/// The log that a start has read is gone from its folder only with the folder's next sync, and by then a later one
+/// may have begun.
+#[test]
+fn a_torn_tail_that_a_start_has_seen_is_no_damage_at_the_next_one() {
+    const FAMILY: &str = "things_v1";
+    let put = |key: &str| {
+        let mut batch = Batch::new();
+        batch.put(FAMILY, key, "1");
+        batch
+    };
+    if let Some(root) = disk::child() {
+        let database = Database::open(root.join("raft"), &[FAMILY]).unwrap();
+        database.write(put("b")).unwrap();
+        disk::die();
+    }
+    for tail in [&[0; 20][..], &[0x5a; 20]] {
+        let root = tempfile::tempdir().unwrap();
+        let raft = root.path().join("raft");
+        let database = Database::open(&raft, &[FAMILY]).unwrap();
+        database.write_synced("sync-test", put("a")).unwrap();
+        drop(database);
+        let logs = fs::read_dir(&raft).unwrap().map(|entry| entry.unwrap().path());
+        let log = logs.filter(|path| path.extension().is_some_and(|e| e == "log")).max().unwrap();
+        fs::write(&log, [&fs::read(&log).unwrap()[..], tail].concat()).unwrap();
+        let disk = Disk::below(root.path());
+        disk.child("power::a_torn_tail_that_a_start_has_seen_is_no_damage_at_the_next_one");
+        disk.lose_power(Unsynced::Cut(1000));
+        assert!(log.exists(), "its removal was durable: nothing is shown");
+        let database = Database::open(&raft, &[FAMILY]).unwrap_or_else(|error| panic!("{tail:?}: {error}"));
+        assert!(database.get(FAMILY, "a").unwrap().is_some(), "{tail:?}");
+    }
+}
+
+/// A killed process had made it, and nobody had synced the folder that it lies in.
+#[test]
+fn a_database_that_a_killed_start_has_made_is_durable_with_the_first_sync_of_the_next_one() {
+    const FAMILY: &str = "things_v1";
+    if let Some(root) = disk::child() {
+        let path = root.join("journal");
+        if !path.exists() {
+            fail::cfg("sync-new-database", "return(lose)").unwrap();
+            let _made = Database::open(path, &[FAMILY]).unwrap();
+            disk::die();
+        }
+        let database = Database::open(path, &[FAMILY]).unwrap();
+        let mut batch = Batch::new();
+        batch.put(FAMILY, "a", "1");
+        database.write_synced("sync-test", batch).unwrap();
+        disk::die();
+    }
+    let (root, disk) = bare_disk();
+    for _ in 0..2 {
+        disk.child(
+            "power::a_database_that_a_killed_start_has_made_is_durable_with_the_first_sync_of_the_next_one",
+        );
+    }
+    disk.lose_power(Unsynced::Lost);
+    let database = Database::open(root.path().join("journal"), &[FAMILY]).unwrap();
+    assert_eq!(database.get(FAMILY, "a").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
 /// A snapshot takes the place of the log that led to it, so it must be whole before that log may go; and where it

@@ -43,7 +43,7 @@ fn what_a_restart_left_down_is_started_once_by_approval() {
     source.mend();
     assert_eq!(requests(&world), (1, 0), "nothing is started without approval: {}", world.docker.log_tail());
 
-    let started = approve(&node, &run, &["--wait"]);
+    let started = approve(&node, &run, &["--wait=applied"]);
     assert_eq!(started.exit, 0, "{started:?}");
     replied.reached();
     let applied = started.run();

@@ -56,9 +56,9 @@ fn is_name(text: &str) -> bool {
 fn nothing_is_made_durable_but_where_it_has_a_name() {
     for file in read_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
         let (code, _) = crate::source::code(&file.text);
-        // The doctor's measurement keeps nothing.
-        let may =
-            ["storage/sync.rs", "storage/database.rs", "storage/sync_speed.rs"].contains(&file.path.as_str());
+        // What measures a disk keeps nothing.
+        let may = ["storage/sync.rs", "storage/database.rs", "storage/sync_speed.rs", "cli/bench/disk.rs"]
+            .contains(&file.path.as_str());
         for token in code {
             let syncs =
                 ["sync_all", "sync_data", "flush_wal", "fsync", "fdatasync"].contains(&token.text.as_str());

@@ -178,7 +178,7 @@ async fn who_sleeps_between_look_and_send_longer_than_a_ticket_is_good_sends_not
         let run = node.wait_for_status(&run, "NOT_APPLIED");
         // Whoever slept before the authority check may find that it is too late to send at all.
         let too_old = settlement(&run).contains("the container was looked at")
-            || (step == steps[0] && settlement(&run).contains("was to be sent by"));
+            || (step == steps[0] && settlement(&run).contains("the time to send it in was over"));
         assert!(too_old, "{step}: {run:#}");
         assert_eq!(world.posts(&world.id("web")), 0, "{step}");
         let run = opened(&node, "local/web", &[]);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use relatch::consensus::{self, Consensus};
 use relatch::coordinator::{
@@ -9,12 +10,34 @@ use relatch::coordinator::{
 };
 use relatch::dispatch::{Dispatcher, Journal};
 use relatch::docker::{Endpoint as Address, Engine as Client, EngineLimits};
-use relatch::env::{OsRandomness, SystemClock};
+use relatch::env::{Clock, OsRandomness, SystemClock};
 use relatch::ledger::{BindHost, Command, DispatcherRef, Guard, LimitsChange, Proposer, Run};
 use relatch::model::{Holes, HostName, NodeId, ProcessNonce, RequestId, RunId, Target, Term};
 use relatch::storage::{DataDir, Database, Identity};
 
 use crate::world::{GIVE_UP_AFTER, World};
+
+/// The machine's clock, and what a test has added to it: for what the cluster clock takes its time for.
+#[derive(Default)]
+pub struct Ahead(AtomicU64);
+
+impl Ahead {
+    pub fn skip_ms(&self, ms: u64) {
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Ahead {
+    fn monotonic_ms(&self) -> u64 {
+        SystemClock.monotonic_ms() + self.0.load(Ordering::SeqCst)
+    }
+    fn wall_ms(&self) -> u64 {
+        SystemClock.wall_ms()
+    }
+    fn boottime_ms(&self) -> u64 {
+        SystemClock.boottime_ms()
+    }
+}
 
 /// A node's parts, in this process, whose disk can be made to fail.
 pub struct Leader {
@@ -22,6 +45,8 @@ pub struct Leader {
     journal: Database,
     pub consensus: Consensus,
     pub dispatcher: Dispatcher,
+    /// The clock of consensus alone.
+    pub clock: Arc<Ahead>,
     coordinator: Coordinator,
     supervision: Supervision,
     dir: DataDir,
@@ -36,11 +61,12 @@ impl Leader {
         let disk = Database::open(dir.part("journal"), Journal::FAMILIES).expect("a database");
         let journal = Journal::open(disk.clone(), &cluster, &OsRandomness, Holes::none()).expect("a journal");
         let log = Database::open(dir.part("raft"), consensus::FAMILIES).expect("a database");
+        let clock = Arc::new(Ahead::default());
         let settings = consensus::Settings {
             node,
             cluster,
             holes: Holes::none(),
-            clock: Arc::new(SystemClock),
+            clock: Arc::<Ahead>::clone(&clock),
             dir: dir.path().to_owned(),
             tuning: consensus::Tuning::default(),
         };
@@ -52,18 +78,8 @@ impl Leader {
         let dispatcher = Dispatcher::new(client, journal, Arc::new(SystemClock));
         let host = HostName::new("local").expect("a name");
         let guard = Guard::Agent;
-        let nonce = ProcessNonce::new("f".repeat(32)).expect("a nonce");
-        let (coordinator, supervision) = Coordinator::start(Parts {
-            consensus: consensus.clone(),
-            hosts: BTreeMap::from([(host.clone(), HostLink { dispatcher: dispatcher.clone(), guard })]),
-            proposer: Proposer { node, nonce },
-            clock: Arc::new(SystemClock),
-            randomness: Arc::new(OsRandomness),
-            own_container: None,
-            named_limits: relatch::coordinator::NamedLimits::default(),
-            holes: Holes::none(),
-        });
-        coordinator.ready().wait_for(|ready| *ready).await.expect("a coordinator");
+        let hosts = BTreeMap::from([(host.clone(), HostLink { dispatcher: dispatcher.clone(), guard })]);
+        let (coordinator, supervision) = coordinate(&consensus, hosts).await;
         let engine_id = dispatcher.engine().identify().await.expect("an engine").engine_id;
         let journal = DispatcherRef { guard, journal: dispatcher.position() };
         let bind = BindHost { host, engine_id, dispatcher: journal };
@@ -73,7 +89,14 @@ impl Leader {
         for command in [Command::ChangeLimits(patient), Command::BindHost(bind)] {
             consensus.propose(term, command, 60_000).await.expect("a commit");
         }
-        Self { log, journal: disk, consensus, dispatcher, coordinator, supervision, dir }
+        Self { log, journal: disk, consensus, dispatcher, clock, coordinator, supervision, dir }
+    }
+
+    /// The same node, if its hosts were taken out of what it was started with.
+    pub async fn without_its_hosts(self) -> Self {
+        self.supervision.shutdown().await;
+        let (coordinator, supervision) = coordinate(&self.consensus, BTreeMap::new()).await;
+        Self { coordinator, supervision, ..self }
     }
 
     pub async fn ask(&self, target: &str, id: &str) -> Result<Answer, RequestError> {
@@ -120,4 +143,23 @@ impl Leader {
             closed.wait().await;
         }
     }
+}
+
+async fn coordinate(
+    consensus: &Consensus,
+    hosts: BTreeMap<HostName, HostLink>,
+) -> (Coordinator, Supervision) {
+    let nonce = ProcessNonce::new("f".repeat(32)).expect("a nonce");
+    let (coordinator, supervision) = Coordinator::start(Parts {
+        consensus: consensus.clone(),
+        hosts,
+        proposer: Proposer { node: NodeId(1), nonce },
+        clock: Arc::new(SystemClock),
+        randomness: Arc::new(OsRandomness),
+        own_container: None,
+        named_limits: relatch::coordinator::NamedLimits::default(),
+        holes: Holes::none(),
+    });
+    coordinator.ready().wait_for(|ready| *ready).await.expect("a coordinator");
+    (coordinator, supervision)
 }

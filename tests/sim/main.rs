@@ -12,6 +12,7 @@ mod hanging;
 mod incarnations;
 mod leader;
 mod names;
+mod recovery;
 mod stopped;
 mod versions;
 mod world;

@@ -23,10 +23,11 @@ async fn under_way(world: &World) -> (Node, String) {
 
 /// Waits until the node takes no more requests, which shows that it was told to end.
 fn stops_admitting(node: &Node) {
-    wait_for("the node to stop admitting", || {
+    let answer = wait_for("the node to stop admitting", || {
         let answer = node.recover("local/web", &["--retry-for", "1ms"]);
-        if answer.exit == 0 { Err(format!("{answer:?}")) } else { Ok(()) }
+        if answer.exit == 0 { Err(format!("{answer:?}")) } else { Ok(answer) }
     });
+    assert!(answer.stderr.contains("this node is ending"), "{answer:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

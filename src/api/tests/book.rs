@@ -138,6 +138,7 @@ impl Book {
             },
             target,
             reasons: vec![Reason::new(ReasonCode::TargetNotFound, "no such container", WallTime(1))],
+            diagnosis: Diagnosis::Callers,
         })));
         id
     }
@@ -250,9 +251,12 @@ impl Backend for Book {
     async fn place_hold(&self, request: HoldRequest) -> Result<Placed, RequestError> {
         let HoldRequest { scope, by, reason, duration_ms, id } = request;
         let id = id.expect("requests here have an id");
-        let place = PlaceHold { id, scope, owner: HoldOwner::Operator, by, reason, duration_ms };
+        let place =
+            PlaceHold { id, scope, asked_as: None, owner: HoldOwner::Operator, by, reason, duration_ms };
         match self.apply(Command::PlaceHold(Box::new(place))) {
-            Outcome::Held { hold, repeated } => Ok(Placed { hold: *hold, repeated, open_runs: Vec::new() }),
+            Outcome::Held { hold, repeated } => {
+                Ok(Placed { hold: *hold, repeated, open_runs: Vec::new(), note: String::new() })
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -5,7 +5,6 @@ mod proxy;
 mod real;
 mod side;
 mod simulated;
-mod stage;
 mod story;
 mod timeline;
 
@@ -15,12 +14,12 @@ use serde_json::json;
 use super::docker;
 use super::exit::Exit;
 use super::output::Output;
+use super::stage::{Folder, Interrupt};
 use crate::docker::Endpoint;
 use judge::Verdict;
 use real::Real;
 use side::EngineSide;
 use simulated::Simulated;
-use stage::{Folder, Interrupt};
 use story::Told;
 use timeline::Timeline;
 
@@ -48,7 +47,7 @@ pub(super) struct Demo {
 impl Demo {
     pub(super) async fn run(self, output: &Output) -> anyhow::Result<Exit> {
         let timeline = Timeline::begin(*output);
-        let folder = Folder::make()?;
+        let folder = Folder::make("relatch-demo")?;
         match (self.docker, self.container) {
             (Some(endpoint), Some(container)) => {
                 let endpoint = match endpoint {

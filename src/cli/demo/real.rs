@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use tokio::time::timeout;
 
+use super::super::stage::Folder;
 use super::super::text::plain;
 use super::judge::{Effect, Witness, short};
 use super::proxy::Proxy;
 use super::side::{Container, EngineSide};
-use super::stage::Folder;
 use super::timeline::{Timeline, Who};
 use crate::docker::{Endpoint, Engine, EngineError, EngineLimits, Inspection, format_instant};
 use crate::model::{ContainerState, EngineInstant};

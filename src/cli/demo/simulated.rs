@@ -8,9 +8,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
+use super::super::stage::{Folder, Process, utf8};
 use super::judge::{Effect, Post, Witness, short};
 use super::side::{Container, EngineSide};
-use super::stage::{Folder, Process, utf8};
 use super::timeline::{Timeline, Who};
 use crate::rpc::v1::Run;
 use crate::sim::{ContainerSpec, EffectKind, EngineSpec, Event, Health, Healthcheck, History, StopBehaviour};

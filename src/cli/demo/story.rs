@@ -8,11 +8,11 @@ use tokio::time::timeout;
 use super::super::client::{CallError, Client, Nodes, Retry};
 use super::super::follow::Follow;
 use super::super::output::{Format, Output};
+use super::super::stage::{Folder, Interrupt, Process, utf8};
 use super::super::text::word;
 use super::super::view;
 use super::judge::{Evidence, Verdict, judge, short};
 use super::side::EngineSide;
-use super::stage::{Folder, Interrupt, Process, utf8};
 use super::timeline::{Timeline, Who};
 use crate::rpc::v1;
 use crate::rpc::v1::{

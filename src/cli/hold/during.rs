@@ -14,7 +14,7 @@ use super::super::scope;
 use super::super::text::plain;
 use super::super::unhold::{Lifted, lift};
 use super::child;
-use super::place::{open_runs, place};
+use super::place::{note, open_runs, place};
 use super::signals::name;
 use crate::rpc::v1::{LiftHoldRequest, PlaceHoldRequest, PlaceHoldResponse};
 
@@ -45,9 +45,10 @@ pub(super) async fn run(
     };
     let what = scope::show(answer.hold.as_ref().and_then(|hold| hold.scope.as_ref()));
     output.note(format!("holding {what} while the command runs (hold {})", request.hold_id));
-    let open = open_runs(&answer);
-    if !open.is_empty() {
-        output.note(open.trim_end());
+    for told in [note(&answer), open_runs(&answer)] {
+        if !told.is_empty() {
+            output.note(told.trim());
+        }
     }
     let code = child::run(command, signals, output).await;
     let lifted = end(request, retry, nodes, output).await;

@@ -21,7 +21,7 @@ use super::output::Output;
 use super::scope::ScopeArgs;
 use crate::env::{OsRandomness, hex_id};
 use crate::rpc::v1::{Hold as Placed, PlaceHoldRequest, PlaceHoldResponse};
-use place::{open_runs, place};
+use place::{note, open_runs, place};
 use signals::Signals;
 
 /// Keep containers from being restarted: until `relatch unhold`, for a time, or while a command runs.
@@ -120,7 +120,8 @@ fn table(answer: &PlaceHoldResponse, hold: &Placed) -> String {
     let repeated = if answer.repeated_answer { " (this hold was placed before)" } else { "" };
     let open = open_runs(answer);
     let gap = if open.is_empty() { "" } else { "\n" };
-    format!("HELD{repeated}\n\n{}{gap}{open}", holds::detail(hold))
+    let note = note(answer);
+    format!("HELD{repeated}\n\n{}{note}{gap}{open}", holds::detail(hold))
 }
 
 #[cfg(test)]
@@ -167,6 +168,18 @@ mod tests {
             hold_id: asked[0].hold_id.clone(),
         };
         assert_eq!(asked[0], expected);
+    }
+
+    #[tokio::test]
+    async fn a_hold_on_what_is_not_there_says_so_and_stands() {
+        let fake = Fake::serve(|script| {
+            let note = "no container on host local answers to tpyo now".into();
+            script.place.then(Ok(PlaceHoldResponse { note, ..placed() }));
+        });
+        let (exit, printed) = hold(&fake.await, &["local/tpyo"]).await;
+        assert_eq!(exit.unwrap(), Exit::Done);
+        let text = printed.stdout();
+        assert!(text.contains("\nnote: no container on host local answers to tpyo now\n"), "{text}");
     }
 
     #[tokio::test]

@@ -16,6 +16,14 @@ pub(super) async fn place(
     nodes.call(retry, output, call).await
 }
 
+/// What whoever places the hold should know; empty if there is nothing.
+pub(super) fn note(answer: &PlaceHoldResponse) -> String {
+    match answer.note.as_str() {
+        "" => String::new(),
+        note => format!("\nnote: {}\n", plain(note)),
+    }
+}
+
 /// The runs that a hold came too late for; empty if there are none.
 pub(super) fn open_runs(answer: &PlaceHoldResponse) -> String {
     if answer.open_run_ids.is_empty() {

@@ -50,16 +50,22 @@ impl Limits {
 }
 
 async fn show(nodes: &mut Nodes, output: &Output) -> anyhow::Result<Exit> {
-    let call = async |mut client: client::Limits| client.get_limits(GetLimitsRequest {}).await;
-    let answer: GetLimitsResponse = nodes.call(Retry::READ, output, call).await.map_err(CallError::advise)?;
+    let answer = get(Retry::READ, nodes, output).await?;
     let limits = known(answer.limits.as_ref())?;
-    output.document("relatch.v1.GetLimitsResponse", &answer, || table(limits))?;
+    output.document("relatch.v1.GetLimitsResponse", &answer, || table(limits, limits))?;
     Ok(Exit::Done)
+}
+
+async fn get(retry: Retry, nodes: &mut Nodes, output: &Output) -> anyhow::Result<GetLimitsResponse> {
+    let call = async |mut client: client::Limits| client.get_limits(GetLimitsRequest {}).await;
+    nodes.call(retry, output, call).await.map_err(CallError::advise)
 }
 
 impl Set {
     async fn run(self, nodes: &mut Nodes, output: &Output) -> anyhow::Result<Exit> {
         let limits = setting::all(&self.settings)?;
+        let before = get(self.retry.retry(), nodes, output).await?;
+        let before = known(before.limits.as_ref())?;
         let request = SetLimitsRequest { limits: Some(limits) };
         let call = async |mut client: client::Limits| client.set_limits(request).await;
         let answered = nodes.call(self.retry.retry(), output, call).await;
@@ -67,7 +73,7 @@ impl Set {
             error.advise_change("the limits were changed", "`relatch limits`, or the same command,")
         })?;
         let limits = known(answer.limits.as_ref())?;
-        output.document("relatch.v1.SetLimitsResponse", &answer, || table(limits))?;
+        output.document("relatch.v1.SetLimitsResponse", &answer, || changed(before, limits))?;
         Ok(Exit::Done)
     }
 }
@@ -76,21 +82,32 @@ fn known(limits: Option<&LimitSet>) -> anyhow::Result<&LimitSet> {
     limits.context("the node answered without limits; it is not a relatch node")
 }
 
-fn table(limits: &LimitSet) -> String {
+/// All limits; those that were otherwise before as `OLD → NEW`.
+fn table(before: &LimitSet, limits: &LimitSet) -> String {
     let mut table = Table::new(&["NAME", "VALUE"]);
     for limit in LIMITS {
-        if let Some(value) = limit.value(limits) {
-            table.row([limit.name().to_owned(), limit.show(value)]);
-        }
+        let Some(value) = limit.value(limits) else { continue };
+        let shown = match limit.value(before).filter(|before| *before != value) {
+            Some(before) => format!("{} → {}", limit.show(before), limit.show(value)),
+            None => limit.show(value),
+        };
+        table.row([limit.name().to_owned(), shown]);
     }
     table.show()
+}
+
+fn changed(before: &LimitSet, limits: &LimitSet) -> String {
+    let is_changed = |limit: &&setting::Limit| limit.value(before) != limit.value(limits);
+    let names: Vec<&str> = LIMITS.iter().filter(is_changed).map(|limit| limit.name()).collect();
+    let told = if names.is_empty() { "nothing: each had that value".to_owned() } else { names.join(", ") };
+    format!("changed: {told}\n\n{}", table(before, limits))
 }
 
 #[cfg(test)]
 mod tests {
     use tonic::Status;
 
-    use super::super::fake::{Fake, ended, not_known, parse};
+    use super::super::fake::{Fake, Script, ended, not_known, parse};
     use super::super::output::{Format, Printed};
     use super::*;
 
@@ -108,6 +125,11 @@ mod tests {
             ended_runs_ms: Some(7_776_000_000),
             ..LimitSet::default()
         }
+    }
+
+    /// These limits are in force.
+    fn stand(script: &mut Script, limits: LimitSet) {
+        script.get_limits.then(Ok(GetLimitsResponse { limits: Some(limits) }));
     }
 
     #[tokio::test]
@@ -128,13 +150,22 @@ mod tests {
     #[tokio::test]
     async fn only_the_limits_that_are_named_are_changed_and_all_are_shown() {
         let fake = Fake::serve(|script| {
+            stand(script, LimitSet { margin_ms: Some(30_000), ..in_force() });
             let answer = SetLimitsResponse { limits: Some(in_force()) };
             script.set_limits.then(Err(not_known())).then(Ok(answer));
         });
         let fake = fake.await;
         let (exit, printed) = limits(&fake, &["set", "margin_ms=20s", "attempts=3"]).await;
         assert_eq!(exit.unwrap(), Exit::Done);
-        assert!(printed.stdout().contains("grace_max_s    5m (300)\n"), "{}", printed.stdout());
+        let text = printed.stdout();
+        for expected in [
+            "changed: margin_ms\n\nNAME",
+            "grace_max_s    5m (300)\n",
+            "margin_ms      30s (30000) → 20s (20000)\n",
+            "attempts       3\n",
+        ] {
+            assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
+        }
         let named = LimitSet { margin_ms: Some(20_000), attempts: Some(3), ..LimitSet::default() };
         let expected = SetLimitsRequest { limits: Some(named) };
         assert_eq!(fake.script(|script| script.set_limits.asked()), [expected, expected]);
@@ -143,6 +174,7 @@ mod tests {
     #[tokio::test]
     async fn a_value_that_breaks_a_rule_is_a_matter_of_usage() {
         let fake = Fake::serve(|script| {
+            stand(script, in_force());
             let rule = "limits.margin_ms: at least 15000";
             script.set_limits.then(Err(Status::invalid_argument(rule)));
         });
@@ -154,7 +186,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_change_without_an_answer_is_told() {
-        let fake = Fake::serve(|script| script.set_limits.all((0..20).map(|_| Err(not_known())))).await;
+        let fake = Fake::serve(|script| {
+            stand(script, in_force());
+            script.set_limits.all((0..20).map(|_| Err(not_known())));
+        });
+        let fake = fake.await;
         let (exit, _) = limits(&fake, &["set", "attempts=3", "--retry-for", "300ms"]).await;
         let error = exit.unwrap_err();
         assert!(format!("{error:#}").contains("not known whether the limits were changed"), "{error:#}");

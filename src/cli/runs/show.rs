@@ -22,8 +22,7 @@ impl Show {
         let call = async |mut client: Client| client.get_run(request.clone()).await;
         let answer = nodes.call(Retry::READ, output, call).await.map_err(CallError::advise)?;
         let run = answer.run.context("the node answered without a run; it is not a relatch node")?;
-        output
-            .document("relatch.v1.Run", &run, || format!("{}\n{}", view::run(&run), view::timeline(&run)))?;
+        output.document("relatch.v1.Run", &run, || view::page(&run))?;
         Ok(Exit::Done)
     }
 }

@@ -210,6 +210,7 @@ fn a_refusal_from_before_the_proposal_is_shown_with_its_reasons() {
         request: ask.request,
         target: ask.target,
         reasons: vec![Reason::new(ReasonCode::TargetNotFound, "test", WallTime(1))],
+        diagnosis: Diagnosis::Callers,
     };
     let weighed = world.ledger.weigh_refusal(ClusterTime(1), WallTime(2), NodeId(1), &refusal);
     assert_eq!((weighed.kind, weighed.run.reasons()), (DecisionKind::Refused, refusal.reasons.as_slice()));
@@ -221,7 +222,7 @@ fn a_refusal_without_a_reason_is_no_refusal() {
     let mut world = World::roomy();
     let ask = world.ask().0;
     let (run, request, target) = (ask.run, ask.request, ask.target);
-    let refusal = RefuseRequest { run, request, target, reasons: Vec::new() };
+    let refusal = RefuseRequest { run, request, target, reasons: Vec::new(), diagnosis: Diagnosis::Callers };
     let outcome = world.apply(Command::RefuseRequest(Box::new(refusal)));
     assert!(matches!(outcome, Outcome::Rejected(Rejection::Invalid { .. })), "{outcome:?}");
     assert_eq!(world.ledger.runs_newest_first().count(), 0);

@@ -318,12 +318,12 @@ fn applied_is_not_recovered_until_a_look_shows_health() {
         // The life before says nothing about this one.
         let mut old = sighting(StartedAt::At(at(100)));
         old.health = Health::Healthy;
-        world.apply(Command::Verify(Box::new(Verify { run: run.clone(), sighting: Some(old) })));
+        world.verify(&run, Some(old));
         assert!(matches!(world.run(&run).verification, Verification::Pending { .. }));
         world.clock_ms = clock_ms;
         let mut new = sighting(StartedAt::At(at(200)));
         new.health = health;
-        world.apply(Command::Verify(Box::new(Verify { run: run.clone(), sighting: Some(new) })));
+        world.verify(&run, Some(new));
         assert_eq!(world.run(&run).verification, expected);
     }
 }

@@ -61,6 +61,10 @@ fn history() -> World {
     operators_resolve(&mut world);
     callers_and_hosts(&mut world);
     what_is_forgotten(&mut world);
+    world.apply(Command::RaiseRulesLevel { level: 3 });
+    what_is_watched(&mut world);
+    what_is_told_once(&mut world);
+    what_is_asked_for_so(&mut world);
     world
 }
 
@@ -87,7 +91,7 @@ fn under_the_first_rules(world: &mut World) {
     world.clock_ms = 10;
     let mut well = sighting(StartedAt::At(at(200)));
     well.health = Health::Healthy;
-    world.apply(Command::Verify(Box::new(Verify { run, sighting: Some(well) })));
+    world.verify(&run, Some(well));
     // Applied, quarantined.
     let request = ask(world, 2);
     let run = world.open(request);
@@ -133,6 +137,7 @@ fn under_the_first_rules(world: &mut World) {
         request: request.0.request,
         target: request.0.target,
         reasons: vec![Reason::new(ReasonCode::TargetNotFound, "test", WallTime(1))],
+        diagnosis: Diagnosis::Callers,
     })));
     world.clock_ms = 5_000;
     world.apply(Command::Tick);
@@ -287,6 +292,82 @@ fn what_is_forgotten(world: &mut World) {
     world.apply(Command::SetLimits(limits));
     world.clock_ms += 1_000;
     world.apply(Command::Prune);
+}
+
+/// Every way in which a verification ends; words for what is seen.
+fn what_is_watched(world: &mut World) {
+    world.bind("local", "E1", "a");
+    let check = HealthCheck { interval_ms: 1_000, timeout_ms: 500, start_period_ms: 0 };
+    let seen = |n: u8, state, health| {
+        let seen = sighting(StartedAt::At(at(200)));
+        Some(Sighting { container_id: container_of(n), state, health, finished_at: Some(at(250)), ..seen })
+    };
+    let mut applied = Vec::new();
+    for n in 0x51..0x58 {
+        let mut ask = ask(world, n);
+        if n > 0x54 {
+            ask = ask.health_check(check);
+        }
+        let run = world.open(ask);
+        world.exchanged(
+            &run,
+            if n == 0x51 { lost(false) } else { replied(204, Wire::Unix, EngineProof::Proven) },
+        );
+        world.observe(&run, look(n, sighting(StartedAt::Zero)));
+        world.observe(&run, look(n, sighting(StartedAt::At(at(200)))));
+        applied.push(run);
+    }
+    world.verify(&applied[0], seen(0x51, ContainerState::Exited, Health::None));
+    world.verify(&applied[4], seen(0x55, ContainerState::Running, Health::Healthy));
+    world.clock_ms += 30_000;
+    world.verify(&applied[1], seen(0x52, ContainerState::Running, Health::None));
+    world.verify(&applied[2], seen(0x53, ContainerState::Restarting, Health::None));
+    let unseen = Some("no such container".to_owned());
+    world.apply(Command::Verify(Box::new(Verify { run: applied[3].clone(), sighting: None, unseen })));
+    world.verify(&applied[5], seen(0x56, ContainerState::Running, Health::Unhealthy));
+}
+
+/// Contradictions, and word after a journal that could not be asked.
+fn what_is_told_once(world: &mut World) {
+    let run = open(world, 0x61);
+    let unreachable = JournalWord::Unreachable { detail: "test".to_owned() };
+    world.journal_says(&run, position("a", 9), unreachable);
+    world.never_handed_on(&run, NotWrittenCause::AuthorityLost);
+    for _ in 0..2 {
+        world.exchanged(&run, lost(false));
+    }
+    let run = open(world, 0x62);
+    world.journal_says(&run, position("a", 9), JournalWord::Intent);
+    for _ in 0..2 {
+        world.never_handed_on(&run, NotWrittenCause::AuthorityLost);
+    }
+    let mut start = world.approval(&run, 0x62);
+    start.look = look(0x62, sighting(StartedAt::Empty));
+    world.approve(start);
+}
+
+/// A hold under the spelling that it was asked for; refusals of what was for the unhealthy alone; limits.
+fn what_is_asked_for_so(world: &mut World) {
+    let asked_as = Some(of_target("local/shop-s1-1"));
+    world.place(PlaceHold { asked_as, ..hold(9, of_target("local/shop/s1/1")) });
+    world.place(hold(9, of_target("local/shop-s1-1")));
+    let mut ask = ask(world, 0x63);
+    ask.0.diagnosis = Diagnosis::Unhealthy;
+    world.decide(ask);
+    let request = world.ask().id("qd");
+    world.apply(Command::RefuseRequest(Box::new(RefuseRequest {
+        run: request.0.run,
+        request: request.0.request,
+        target: request.0.target,
+        reasons: vec![Reason::new(ReasonCode::TargetNotFound, "test", WallTime(1))],
+        diagnosis: Diagnosis::Unhealthy,
+    })));
+    for change in [
+        LimitsChange { quarantine_ms: Some(86_400_001), ..LimitsChange::default() },
+        LimitsChange { attempts: Some(7), ..LimitsChange::default() },
+    ] {
+        world.apply(Command::ChangeLimits(change));
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub(super) enum Step {
     Journal { run: u8, of_start: bool, word: u8, right: bool },
     NeverHandedOn { run: u8, of_start: bool, right: bool },
     Look { run: u8, kind: u8 },
-    Verify { run: u8, healthy: bool },
+    Verify { run: u8, seen: u8 },
     Start { run: u8, start: u8, kind: u8, stale: bool },
     Resolve { run: u8, by: u8, accept: bool },
     Hold { id: u8, scope: u8, auto: bool, timed: bool },
@@ -64,7 +64,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => (run(), one_in(2), not_one_in(4))
             .prop_map(|(run, of_start, right)| Step::NeverHandedOn { run, of_start, right }),
         4 => (run(), 0..10_u8).prop_map(|(run, kind)| Step::Look { run, kind }),
-        1 => (run(), one_in(2)).prop_map(|(run, healthy)| Step::Verify { run, healthy }),
+        3 => (run(), 0..8_u8).prop_map(|(run, seen)| Step::Verify { run, seen }),
     ];
     let operators = prop_oneof![
         8 => (run(), 0..5_u8, 0..6_u8, one_in(12))
@@ -242,6 +242,7 @@ impl World {
                     request: of_caller(ask.request, request, caller),
                     target: ask.target,
                     reasons: vec![Reason::new(ReasonCode::TargetNotFound, "test", WallTime(1))],
+                    diagnosis: if caller == 2 { Diagnosis::Unhealthy } else { Diagnosis::Callers },
                 }))
             }
             Step::Exchange { run, of_start, kind, right } => {
@@ -272,13 +273,19 @@ impl World {
                 let observation = look(run.baseline.as_ref()?, kind);
                 Command::Observe(Box::new(Observe { run: run.id, observation }))
             }
-            Step::Verify { run, healthy } => {
+            Step::Verify { run, seen: kind } => {
                 let run = self.pick(run)?;
                 let sighting = match look(run.baseline.as_ref()?, 2) {
-                    Observation::Seen(seen) if healthy => Some(Sighting { health: Health::Healthy, ..seen }),
+                    Observation::Seen(seen) if kind == 0 => {
+                        Some(Sighting { health: Health::Healthy, ..seen })
+                    }
+                    Observation::Seen(seen) if kind == 1 => {
+                        Some(Sighting { state: ContainerState::Exited, ..seen })
+                    }
+                    Observation::Seen(seen) if kind < 7 => Some(seen),
                     _ => None,
                 };
-                Command::Verify(Box::new(Verify { run: run.id, sighting }))
+                Command::Verify(Box::new(Verify { run: run.id, sighting, unseen: None }))
             }
             Step::Start { run, start, kind, stale } => {
                 let run = self.pick(run)?;

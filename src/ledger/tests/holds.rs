@@ -143,6 +143,20 @@ fn a_holds_id_is_one_hold_for_as_long_as_it_is_known() {
 }
 
 #[test]
+fn a_hold_that_is_asked_for_again_is_the_same_though_its_container_has_another_name_by_now() {
+    let mut world = World::roomy();
+    let asked = of_target("local/shop-web-1");
+    let wish = |scope| PlaceHold { asked_as: Some(asked.clone()), ..hold(1, of_target(scope)) };
+    let (first, _) = placed(world.place(wish("local/shop/web/1")));
+    for again in [wish("local/shop/web/1"), wish("local/shop-web-1"), hold(1, asked.clone())] {
+        assert_eq!(placed(world.place(again)), (first.clone(), true));
+    }
+    let reused = Outcome::Rejected(Rejection::HoldIdReused { hold: hold_id(1) });
+    assert_eq!(world.place(hold(1, of_target("local/other"))), reused);
+    assert_eq!(world.ledger.hold(&hold_id(1)), Some(&first));
+}
+
+#[test]
 fn a_scope_lifts_the_operators_holds_of_exactly_that_scope() {
     let mut world = World::roomy();
     let local = || HoldScope::Host(host("local"));

@@ -17,6 +17,7 @@ mod resolve;
 mod rules;
 mod starts;
 mod stored;
+mod verify;
 
 use super::*;
 use crate::model::*;
@@ -223,6 +224,10 @@ impl World {
         let refusal = NotWritten { cause, detail: "test".to_owned() };
         let attestation = Attestation::NeverHandedOn { proposer: proposer(), refusal };
         self.apply(Command::Attest(Box::new(Attest { run: run.clone(), start: None, attestation })))
+    }
+
+    fn verify(&mut self, run: &RunId, sighting: Option<Sighting>) -> Outcome {
+        self.apply(Command::Verify(Box::new(Verify { run: run.clone(), sighting, unseen: None })))
     }
 
     fn observe(&mut self, run: &RunId, observation: Observation) -> Outcome {

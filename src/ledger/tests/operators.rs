@@ -24,6 +24,7 @@ pub(super) fn hold(n: u64, scope: HoldScope) -> PlaceHold {
     PlaceHold {
         id: hold_id(n),
         scope,
+        asked_as: None,
         owner: HoldOwner::Operator,
         by: "ann".to_owned(),
         reason: "upgrade".to_owned(),

@@ -55,6 +55,8 @@ fn claims_have_grounds(run: &Run, clock: ClusterTime) -> Result<(), TestCaseErro
     if run.is_open() || matches!(run.status, Status::Refused { .. }) {
         prop_assert!(!run.reasons().is_empty(), "uncertain or refused without a reason: {run:?}");
     }
+    // Invariant 11: not well without a reason is a dead end.
+    prop_assert_eq!(run.unwell.is_some(), run.verification == Verification::NotRecovered, "{:?}", run);
     if matches!(run.status, Status::OperatorResolved { .. } | Status::Superseded { .. }) {
         prop_assert_eq!(run.disposition(), Disposition::Uncertain);
     }

@@ -10,6 +10,16 @@ fn forgetful() -> World {
     World::with(Limits { ended_runs: 1, ended_runs_ms: 1, request_memory_ms: 1_000, ..roomy_limits() })
 }
 
+/// The same ledger with these limits, as they may lie on a disk.
+fn reload_with(world: &mut World, limits: Limits) {
+    let stored = world.ledger.records().map(|record| match record {
+        Record::Meta(meta) => Record::Meta(Meta { limits: limits.clone(), ..meta }),
+        other => other,
+    });
+    let stored: Vec<(String, Record)> = stored.map(|record| (record.key().to_string(), record)).collect();
+    world.ledger = Ledger::load(cluster(), holes(), stored).unwrap();
+}
+
 fn ask_for(world: &mut World, n: u64) -> Ask {
     world.ask().container(&n.to_string()).target(&format!("local/c{n}"))
 }
@@ -55,8 +65,9 @@ fn what_is_open_quarantined_or_watched_is_never_pruned() {
     assert!(world.ledger.run(&refused).is_none(), "what has ended is forgotten");
     assert_eq!(world.ledger.open_runs().count(), 2);
     // Once it is known how they end, they may be forgotten, in their time.
+    world.verify(&quarantined, None);
     world.apply(Command::EndQuarantine { run: quarantined });
-    world.apply(Command::Verify(Box::new(Verify { run: watched, sighting: None })));
+    world.verify(&watched, None);
     world.clock_ms += 1_000;
     world.prune();
     assert_eq!(kept(&world, &standing), [true, true, false, false]);
@@ -142,6 +153,8 @@ fn attempts_outlive_the_runs_that_made_them_and_go_when_they_leave_the_window() 
     let run = world.open(ask);
     world.exchanged(&run, replied(204, Wire::Unix, EngineProof::Proven));
     world.observe(&run, seen(StartedAt::At(at(200))));
+    world.clock_ms = 3_599_998;
+    world.verify(&run, None);
     world.clock_ms = 3_599_999;
     world.prune();
     assert!(world.ledger.run(&run).is_none());
@@ -203,7 +216,9 @@ fn answers_that_outlast_their_run_go_in_their_turn_wherever_the_ledger_was_loade
     world.prune();
     let remembered = |ledger: &Ledger| ledger.memory().all().count();
     assert_eq!((world.ledger.run(&run), remembered(&world.ledger)), (None, 3));
-    world.change_limits(LimitsChange { request_memory_ms: Some(2_000), ..LimitsChange::default() });
+    // No command sets so little any more, but it may be stored.
+    let limits = Limits { request_memory_ms: 2_000, ..world.ledger.limits().clone() };
+    reload_with(&mut world, limits);
     world.prune();
     assert_eq!(remembered(&world.ledger), 3, "they may be asked for again");
     world.clock_ms = 2_000;
@@ -225,7 +240,9 @@ fn a_starts_id_is_free_once_its_run_is_forgotten() {
     world.start_exchanged(&run, 1, replied(204, Wire::Unix, EngineProof::Proven));
     world.observe(&run, seen(StartedAt::At(at(200))));
     assert_eq!(world.word(&run), "APPLIED");
-    world.clock_ms = 1_000;
+    world.clock_ms = 30_000;
+    world.verify(&run, None);
+    world.clock_ms = 31_000;
     world.prune();
     assert!(world.ledger.run(&run).is_none());
     let run = world.started();

@@ -37,6 +37,9 @@ const WANTED: &[&str] = &[
     "target-not-unhealthy",
     "start-awaited",
     "target-down",
+    "target-went-down",
+    "target-not-healthy",
+    "target-not-seen",
     // Events that are not named by a status.
     "event Attached",
     "event QuarantineBegan",
@@ -115,7 +118,9 @@ fn random_histories_reach_every_status_every_event_and_every_answer() {
                         count(format!("starts {}", run.starts.len().min(3)));
                         let now = run.events.iter().filter(|event| event.at.index == LogIndex(world.index));
                         now.for_each(|event| count(format!("event {:?}", event.kind)));
-                        run.reasons().iter().for_each(|reason| count(reason.code.to_string()));
+                        run.reasons_at(world.ledger.clock())
+                            .iter()
+                            .for_each(|reason| count(reason.code.to_string()));
                         if let Status::Applied { evidence, .. } = run.status {
                             count(format!("{evidence:?}"));
                         }

@@ -111,6 +111,7 @@ fn a_full_share_of_refusals_answers_its_caller_alone_with_what_it_would_be_refus
         request: request.request,
         target: request.target,
         reasons: vec![Reason::new(ReasonCode::TargetNotFound, "test", WallTime(1))],
+        diagnosis: Diagnosis::Callers,
     };
     let full = exhausted(world.apply(Command::RefuseRequest(Box::new(refusal))));
     assert_eq!(full.reasons[0].code, ReasonCode::TargetNotFound);
@@ -201,6 +202,7 @@ fn one_id_with_other_content_is_an_error_however_the_first_was_decided() {
             request: request.request,
             target: request.target,
             reasons: vec![Reason::new(ReasonCode::TargetNotFound, "test", WallTime(1))],
+            diagnosis: Diagnosis::Callers,
         };
         assert_eq!(world.apply(Command::RefuseRequest(Box::new(refusal))), reused, "{id}");
     }

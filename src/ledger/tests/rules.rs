@@ -223,7 +223,7 @@ fn no_limit_is_so_long_that_apply_cannot_reckon_with_it() {
     let longest = LimitsChange {
         connect_ms: Some(86_400_000),
         dispatch_by_ms: Some(86_400_000),
-        quarantine_ms: Some(u64::MAX),
+        quarantine_ms: Some(86_400_000),
         attempts_window_ms: Some(u64::MAX),
         backoff_first_ms: Some(u64::MAX),
         backoff_longest_ms: Some(u64::MAX),
@@ -246,4 +246,134 @@ fn no_limit_is_so_long_that_apply_cannot_reckon_with_it() {
     let ask = world.ask().container("2");
     assert!(world.refused(ask).contains(&ReasonCode::BackingOff));
     world.prune();
+}
+
+/// A run whose journal could not be asked.
+fn journal_unreachable(world: &mut World) -> RunId {
+    let ask = world.ask();
+    let run = world.open(ask);
+    world.journal_says(&run, position("a", 6), JournalWord::Unreachable { detail: "hangs".to_owned() });
+    run
+}
+
+#[test]
+fn a_journal_that_could_not_be_asked_contradicts_nothing_once_the_rules_know_that() {
+    for level in 2..=3 {
+        let mut world = World::under_the_first_rules(roomy_limits());
+        world.apply(Command::RaiseRulesLevel { level });
+        let run = journal_unreachable(&mut world);
+        let outcome = world.never_handed_on(&run, NotWrittenCause::AuthorityLost);
+        let contradicts = matches!(outcome, Outcome::Rejected(Rejection::Contradiction { .. }));
+        assert_eq!(contradicts, level == 2, "rules of level {level}: {outcome:?}");
+        assert_eq!(world.word(&run), if level == 2 { "UNRESOLVED" } else { "NOT_APPLIED" });
+    }
+    // Set beside a settlement, it ends the quarantine.
+    let mut world = World::roomy();
+    let run = journal_unreachable(&mut world);
+    world.observe(&run, seen(StartedAt::At(at(200))));
+    assert!(world.run(&run).is_quarantined(world.ledger.clock()));
+    world.never_handed_on(&run, NotWrittenCause::AuthorityLost);
+    assert!(!world.run(&run).is_quarantined(world.ledger.clock()));
+    assert_eq!(world.word(&run), "APPLIED");
+    // An intent is contradicted by it as before.
+    let ask = world.ask();
+    let run = world.open(ask);
+    world.journal_says(&run, position("a", 6), JournalWord::Intent);
+    let outcome = world.never_handed_on(&run, NotWrittenCause::AuthorityLost);
+    assert!(matches!(outcome, Outcome::Rejected(Rejection::Contradiction { .. })), "{outcome:?}");
+}
+
+#[test]
+fn a_contradiction_is_told_once_however_often_it_comes_once_the_rules_know_that() {
+    for level in 2..=3 {
+        let mut world = World::under_the_first_rules(roomy_limits());
+        world.apply(Command::RaiseRulesLevel { level });
+        let ask = world.ask();
+        let run = world.open(ask);
+        world.exchanged(&run, lost(false));
+        let contradict = |world: &mut World, cause| {
+            let outcome = world.exchanged(&run, never_written(cause));
+            assert!(matches!(outcome, Outcome::Rejected(Rejection::Contradiction { .. })), "{outcome:?}");
+        };
+        for _ in 0..3 {
+            contradict(&mut world, NotWrittenCause::Held);
+        }
+        let times = world.run(&run).times(EventKind::Contradicted);
+        assert_eq!(times, if level == 2 { 3 } else { 1 }, "rules of level {level}");
+        world.journal_says(&run, position("a", 9), JournalWord::NoIntent);
+        assert_eq!(world.run(&run).times(EventKind::Contradicted), times + 1, "another one is news");
+    }
+}
+
+#[test]
+fn what_was_stored_before_a_bound_came_stays_in_force_until_it_is_changed() {
+    let mut world = World::under_the_first_rules(roomy_limits());
+    world.apply(Command::RaiseRulesLevel { level: 2 });
+    let old = LimitsChange {
+        quarantine_ms: Some(u64::MAX),
+        inspect_ms: Some(3_600_000),
+        request_memory_ms: Some(1_000),
+        attempts_window_ms: Some(60_000),
+        ..LimitsChange::default()
+    };
+    world.change_limits(old);
+    world.apply(Command::RaiseRulesLevel { level: 3 });
+    let stored = world.ledger.limits().clone();
+    assert_eq!((stored.quarantine_ms, stored.request_memory_ms), (u64::MAX, 1_000));
+    world.change_limits(LimitsChange { attempts: Some(7), ..LimitsChange::default() });
+    assert_eq!(*world.ledger.limits(), Limits { attempts: 7, ..stored });
+    for (change, field) in [
+        (LimitsChange { quarantine_ms: Some(86_400_001), ..LimitsChange::default() }, "quarantine_ms"),
+        (LimitsChange { inspect_ms: Some(60_001), ..LimitsChange::default() }, "inspect_ms"),
+        (
+            LimitsChange { request_memory_ms: Some(86_399_999), ..LimitsChange::default() },
+            "request_memory_ms",
+        ),
+        (LimitsChange { attempts_window_ms: Some(50_000), ..LimitsChange::default() }, "backoff_longest_ms"),
+    ] {
+        let outcome = world.apply(Command::ChangeLimits(change));
+        let Outcome::Rejected(Rejection::InvalidLimit(invalid)) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(invalid.field, field);
+    }
+}
+
+#[test]
+fn a_refused_request_says_what_it_was_for_once_the_rules_know_that() {
+    for level in 2..=3 {
+        let mut world = World::under_the_first_rules(roomy_limits());
+        world.apply(Command::RaiseRulesLevel { level });
+        let mut ask = world.ask();
+        ask.0.diagnosis = Diagnosis::Unhealthy;
+        let refused = world.decide(ask).run;
+        assert_eq!(world.reasons(&refused), [ReasonCode::TargetNotUnhealthy]);
+        let expected = if level == 2 { Diagnosis::Callers } else { Diagnosis::Unhealthy };
+        assert_eq!(world.run(&refused).diagnosis(), expected, "rules of level {level}");
+    }
+}
+
+#[test]
+fn a_command_of_the_third_rules_changes_nothing_before_they_are_in_force() {
+    let mut world = World::under_the_first_rules(roomy_limits());
+    world.apply(Command::RaiseRulesLevel { level: 2 });
+    let ask = world.ask();
+    let run = world.open(ask);
+    let request = world.ask().0;
+    let refuse = RefuseRequest {
+        run: request.run,
+        request: request.request,
+        target: request.target,
+        reasons: vec![Reason::new(ReasonCode::TargetNotFound, "test", WallTime(1))],
+        diagnosis: Diagnosis::Unhealthy,
+    };
+    let asked_as = Some(HoldScope::Everything);
+    for command in [
+        Command::RefuseRequest(Box::new(refuse)),
+        Command::Verify(Box::new(Verify { run, sighting: None, unseen: Some("hangs".to_owned()) })),
+        Command::PlaceHold(Box::new(PlaceHold { asked_as, ..hold(1, HoldScope::Everything) })),
+    ] {
+        let before: Vec<Record> = world.ledger.records().collect();
+        let too_old = Rejection::RulesTooOld { needed: 3, in_force: 2 };
+        assert_eq!(world.apply(command), Outcome::Rejected(too_old));
+        assert_eq!(world.ledger.records().collect::<Vec<_>>(), before);
+    }
 }

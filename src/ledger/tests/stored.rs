@@ -155,6 +155,7 @@ fn two_holds_of_one_entry_are_refused_and_none_is_lost() {
             by: "ann".to_owned(),
             reason: "test".to_owned(),
             duration_ms: None,
+            asked_as: None,
         })));
     }
     let found = loaded_with(&world, |records| {

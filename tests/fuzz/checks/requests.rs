@@ -157,6 +157,7 @@ fn accepted(fits: WellFormed) {
             let place = relatch::ledger::PlaceHold {
                 id,
                 scope: scope.clone(),
+                asked_as: None,
                 owner: HoldOwner::Operator,
                 by,
                 reason,

@@ -11,24 +11,24 @@
 //! `make crash` and `make soak` do the same for longer: `RELATCH_KILLS` says how often the node is killed.
 //! `RELATCH_SEED` repeats the same choices (not the same timing).
 
+mod book;
+mod clients;
+
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use relatch::rpc::v1;
-use relatch::rpc::v1::limits_client::LimitsClient;
-use relatch::rpc::v1::recovery_client::RecoveryClient;
-use relatch::sim::{Action, ContainerSpec, Delivery, Effect, End, Endpoint, Hold as SimHold, Rule};
-use tonic::transport::Channel;
-use tonic::{Code, Status};
+use relatch::sim::{Action, ContainerSpec, Delivery, Effect, End, Endpoint, Hold, Rule};
 
+use self::book::{Book, name, request, target};
+use self::clients::{ask, connect, load, settled};
 use crate::World;
+use crate::random::Random;
 use crate::support::disk::{Disk, Unsynced};
 use crate::support::node::Node;
 
 const CONTAINERS: usize = 300;
-const CLIENTS: usize = 8;
 
 /// Where a node may be killed, and how often it may pass there before.
 const POINTS: &[(&str, u64)] = &[
@@ -141,7 +141,7 @@ impl Siege {
         println!("RELATCH_SEED={seed}");
         let mut world = World::of((0..CONTAINERS).map(|n| ContainerSpec::named(name(n)))).await;
         let disk = world.on_disk();
-        let book = Arc::new(Book { with_ids, ..Book::default() });
+        let book = Arc::new(Book::new(with_ids));
         Self { world, disk, book, random: Random(seed), happened: BTreeMap::new(), memory_kib: Vec::new() }
     }
 
@@ -190,7 +190,7 @@ impl Siege {
                 6 => on().no_effect(),
                 7 => on().delivery(Delivery::HalfHead { end: End::Fin }),
                 8 => on().cut_request(self.random.below(120), End::Rst),
-                9 => on().hold_effect(SimHold::Ms(self.random.below(3_000))),
+                9 => on().hold_effect(Hold::Ms(self.random.below(3_000))),
                 10 => on().never_answer(),
                 _ => Rule::on(Endpoint::Inspect).times(3).status(500, "no"),
             };
@@ -247,237 +247,7 @@ impl Siege {
     }
 }
 
-/// What clients asked, and what they were told.
-#[derive(Default)]
-struct Book {
-    with_ids: f64,
-    next: AtomicUsize,
-    asked: Mutex<HashMap<String, Entry>>,
-}
-
-#[derive(Clone)]
-struct Entry {
-    container: usize,
-    /// Without an id, the name that it has here is not the node's to know.
-    has_id: bool,
-    answer: Option<(i32, String)>,
-}
-
-impl Book {
-    /// A name for the request, and the request.
-    fn new_request(&self) -> (String, v1::RequestRecoveryRequest) {
-        let n = self.next.fetch_add(1, Ordering::Relaxed);
-        let (id, container) = (format!("q{n}"), n % CONTAINERS);
-        let has_id = (n as f64 * self.with_ids).fract() < self.with_ids;
-        self.asked.lock().unwrap().insert(id.clone(), Entry { container, has_id, answer: None });
-        let request = request(has_id.then_some(id.as_str()), container);
-        (id, request)
-    }
-
-    /// An answer is the same whenever it is given.
-    fn told(&self, request: &str, answer: &v1::RequestRecoveryResponse) {
-        let run = answer.run.as_ref().expect("an answer has its run").run_id.clone();
-        let mut asked = self.asked.lock().unwrap();
-        let entry = asked.get_mut(request).expect("it was asked");
-        let told = (answer.decision, run);
-        if let Some(before) = entry.answer.replace(told.clone()) {
-            assert_eq!(before, told, "{request} was answered otherwise before");
-        }
-    }
-
-    fn all(&self) -> Vec<(String, Entry)> {
-        self.asked.lock().unwrap().iter().map(|(id, entry)| (id.clone(), entry.clone())).collect()
-    }
-}
-
-fn name(container: usize) -> String {
-    format!("c{container:03}")
-}
-
-fn target(container: usize) -> String {
-    format!("local/{}", name(container))
-}
-
-fn request(id: Option<&str>, container: usize) -> v1::RequestRecoveryRequest {
-    v1::RequestRecoveryRequest {
-        target: target(container),
-        reason: "siege".to_owned(),
-        request_id: id.unwrap_or_default().to_owned(),
-        grace: Some(prost_types::Duration { seconds: 0, nanos: 0 }),
-        ..Default::default()
-    }
-}
-
-/// Asks until so many answers have come, and then kills the node, if nothing else did before. Gives what memory it
-/// used at the end, if it could be asked.
-async fn load(node: Node, book: &Arc<Book>, answers: usize, limits: Option<&v1::LimitSet>) -> Option<u64> {
-    let mut recovery = connect(&node).await?;
-    if let Some(limits) = limits {
-        raise_limits(&node, limits).await;
-    }
-    resolve_what_is_unresolved(&mut recovery).await?;
-    // What had no answer when the node died has it now, or is asked for the first time.
-    for (id, entry) in book.all().into_iter().filter(|(_, entry)| entry.has_id && entry.answer.is_none()) {
-        ask(&mut recovery, book, &id, request(Some(&id), entry.container)).await.ok()?;
-    }
-    let count = Arc::new(AtomicUsize::new(0));
-    let clients: Vec<_> = (0..CLIENTS)
-        .map(|_| {
-            let (book, count, mut recovery) = (Arc::clone(book), Arc::clone(&count), recovery.clone());
-            tokio::spawn(async move {
-                loop {
-                    let (id, request) = book.new_request();
-                    if ask(&mut recovery, &book, &id, request).await.is_err() {
-                        return;
-                    }
-                    count.fetch_add(1, Ordering::SeqCst);
-                }
-            })
-        })
-        .collect();
-    let (mut node, mut memory_kib) = (Some(node), None);
-    for client in &clients {
-        while !client.is_finished() {
-            if count.load(Ordering::SeqCst) >= answers
-                && let Some(node) = node.take()
-            {
-                memory_kib = node.memory_kib();
-                node.kill_if_it_runs();
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    }
-    for client in clients {
-        client.await.expect("a client saw an answer that had changed");
-    }
-    if let Some(node) = node {
-        node.killed_by_failpoint();
-    }
-    memory_kib
-}
-
-/// Asks until there is an answer, or nobody to give it.
-async fn ask(
-    recovery: &mut RecoveryClient<Channel>,
-    book: &Book,
-    name: &str,
-    request: v1::RequestRecoveryRequest,
-) -> Result<(), Status> {
-    loop {
-        match recovery.request_recovery(request.clone()).await {
-            Ok(answer) => {
-                book.told(name, &answer.into_inner());
-                return Ok(());
-            }
-            Err(status) if is_temporary(&status) => tokio::time::sleep(Duration::from_millis(20)).await,
-            Err(status) => return Err(status),
-        }
-    }
-}
-
-/// As an operator does, so that the target is free again. None if the node died.
-async fn resolve_what_is_unresolved(recovery: &mut RecoveryClient<Channel>) -> Option<()> {
-    for run in list(recovery).await? {
-        if run.status() == v1::RunStatus::Unresolved {
-            let request = v1::ResolveRunRequest {
-                run_id: run.run_id,
-                operator: "siege".to_owned(),
-                reason: "looked at by hand".to_owned(),
-                accept_late_post: true,
-                ..Default::default()
-            };
-            if let Err(status) = recovery.resolve_run(request).await {
-                // It may have been settled meanwhile.
-                (status.code() == Code::FailedPrecondition).then_some(())?;
-            }
-        }
-    }
-    Some(())
-}
-
-/// The node is there, and cannot say yet. A connection that is gone has no such details.
-fn is_temporary(status: &Status) -> bool {
-    status.code() == Code::Unavailable && !status.details().is_empty()
-}
-
-/// A client, once the node admits requests. None if it died before.
-async fn connect(node: &Node) -> Option<RecoveryClient<Channel>> {
-    let address = tonic::transport::Endpoint::from_shared(node.addr().to_owned()).expect("an address");
-    let mut recovery = RecoveryClient::new(address.connect().await.ok()?);
-    loop {
-        let explain = v1::ExplainRequest { target: "local/c000".to_owned(), grace: None };
-        match recovery.explain(explain).await {
-            Ok(_) => return Some(recovery),
-            Err(status) if is_temporary(&status) => tokio::time::sleep(Duration::from_millis(20)).await,
-            Err(_) => return None,
-        }
-    }
-}
-
-/// So that what is asked is nearly always decided anew.
-async fn raise_limits(node: &Node, other: &v1::LimitSet) {
-    let address = tonic::transport::Endpoint::from_shared(node.addr().to_owned()).expect("an address");
-    let Ok(channel) = address.connect().await else { return };
-    let limits = v1::LimitSet {
-        attempts: Some(1_000_000),
-        backoff_first_ms: Some(0),
-        backoff_longest_ms: Some(0),
-        in_flight_cluster: Some(1_000),
-        in_flight_host: Some(1_000),
-        unresolved_host: Some(1_000),
-        quarantine_ms: Some(1),
-        refusals_per_caller: Some(1_000_000),
-        observe_longest_ms: Some(2_000),
-        ..other.clone()
-    };
-    // A node that died is asked again by nobody: the limits then are those of every day, and most is refused.
-    let set = LimitsClient::new(channel).set_limits(v1::SetLimitsRequest { limits: Some(limits) }).await;
-    println!("limits: {:?}", set.map(|_| "raised").map_err(|status| status.to_string()));
-}
-
-/// Every run, once no interlock is left of which nobody has said anything.
-async fn settled(recovery: &mut RecoveryClient<Channel>) -> Vec<v1::Run> {
-    let begun = Instant::now();
-    loop {
-        let runs = list(recovery).await.expect("it serves");
-        let open = runs.iter().filter(|run| run.status() == v1::RunStatus::Interlocked).count();
-        if open == 0 {
-            return runs;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(120), "{open} runs are interlocked still");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
-/// None if the node died.
-async fn list(recovery: &mut RecoveryClient<Channel>) -> Option<Vec<v1::Run>> {
-    let mut found = Vec::new();
-    let mut page_token = String::new();
-    loop {
-        let request = v1::ListRunsRequest { page_size: 500, page_token, ..Default::default() };
-        let page = recovery.list_runs(request).await.ok()?.into_inner();
-        found.extend(page.runs);
-        page_token = page.next_page_token;
-        if page_token.is_empty() {
-            return Some(found);
-        }
-    }
-}
-
 fn number(variable: &str) -> Option<u64> {
     let given = std::env::var(variable).ok()?;
     Some(given.parse().unwrap_or_else(|error| panic!("{variable}={given}: {error}")))
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers for the same seed.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
 }

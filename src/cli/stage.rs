@@ -1,4 +1,5 @@
-//! The processes of the demo and the folder that they work in. All of it is gone afterwards.
+//! The processes that the demo and the benchmark start, and the folders that they work in. All of it is gone
+//! afterwards.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -16,39 +17,47 @@ use tokio::time::timeout;
 
 use crate::env::{OsRandomness, hex_id};
 
-/// How long a process may take until it serves. The first start makes a database.
-const READY_WITHIN: Duration = Duration::from_secs(15);
+/// How long a process may take until it serves. The first start makes a database, a late one reads a large one.
+const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long a process may take to end in order.
-const END_WITHIN: Duration = Duration::from_secs(6);
+const END_WITHIN: Duration = Duration::from_secs(30);
 
 /// How much of a process's log is shown when something went wrong.
 const LOG_LINES: usize = 20;
 
-/// A folder of this demo's own.
+/// A folder of this process's own.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// Makes the folder, for this user alone.
-    pub(super) fn make() -> anyhow::Result<Self> {
+    /// Makes the folder where temporary files go, for this user alone; `name` is the beginning of its own.
+    pub(super) fn make(name: &str) -> anyhow::Result<Self> {
+        Self::make_in(&std::env::temp_dir(), name).context("TMPDIR says where")
+    }
+
+    /// Makes the folder below `parent`.
+    pub(super) fn make_in(parent: &Path, name: &str) -> anyhow::Result<Self> {
         // Short: the path of a unix socket has at most 107 bytes.
-        let name = format!("relatch-demo-{}", &hex_id(&OsRandomness)?[..8]);
-        let path = std::env::temp_dir().join(name);
+        let path = parent.join(format!("{name}-{}", &hex_id(&OsRandomness)?[..8]));
         fs::DirBuilder::new()
             .mode(0o700)
             .create(&path)
-            .with_context(|| format!("making {}; TMPDIR says where", path.display()))?;
+            .with_context(|| format!("making {}", path.display()))?;
         Ok(Self { path })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Where the node reaches the engine of the story.
+    /// Where a node reaches the engine.
     pub(super) fn engine_socket(&self) -> PathBuf {
         self.file("engine.sock")
     }
@@ -88,7 +97,7 @@ impl Interrupt {
     }
 }
 
-/// A process of the demo. If it is dropped, it is killed.
+/// A process of ours. If it is dropped, it is killed.
 #[derive(Debug)]
 pub(super) struct Process {
     name: &'static str,
@@ -159,7 +168,8 @@ impl Process {
         tail(&self.log)
     }
 
-    fn pid(&self) -> Option<Pid> {
+    /// Its process id, while it runs.
+    pub(super) fn pid(&self) -> Option<Pid> {
         Pid::from_raw(i32::try_from(self.child.id()?).ok()?)
     }
 }
