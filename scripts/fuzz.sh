@@ -61,7 +61,7 @@ for subject in "${subjects[@]}"; do
   status=0
   # New seeds are written into the first folder. An input that takes 10 s, or a process of 2 GiB, is a failure too.
   FUZZ_SUBJECT="$subject" "$binary" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=16384 \
-    -artifact_prefix="$work/$subject-" -print_final_stats=1 -use_value_profile=1 \
+    -artifact_prefix="$work/$subject-" -print_final_stats=1 -use_value_profile=1 -dict=fuzz/words.dict \
     "$found" "$seeds" > "$work/$subject.log" 2>&1 || status=$?
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$subject.log")
   speed=$(sed -n 's/^stat::average_exec_per_sec: *//p' "$work/$subject.log")

@@ -17,8 +17,8 @@ use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 
 use checks::{SUBJECTS, Subject, subject};
 
-/// How long each subject is hunted in a short run. The harness runs several at once.
-const SECONDS_EACH: u64 = 3;
+/// How long each subject is hunted, unless `SECONDS_EACH` says otherwise. The harness runs several at once.
+const USUAL_SECONDS_EACH: u64 = 3;
 
 /// How many cases are tried before the time is looked at.
 const CASES_AT_ONCE: u32 = 64;
@@ -54,8 +54,11 @@ fn hunt(name: &str, regressions: &'static str) {
         ..Config::default()
     };
     let tried = AtomicU64::new(0);
+    let each = std::env::var("SECONDS_EACH").ok().map_or(USUAL_SECONDS_EACH, |text| {
+        text.parse().unwrap_or_else(|error| panic!("SECONDS_EACH={text}: {error}"))
+    });
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(SECONDS_EACH) {
+    while begun.elapsed() < Duration::from_secs(each) {
         // A runner stops for good after its cases.
         let mut runner = TestRunner::new(config.clone());
         let ended = runner.run(&mutate::changed(&seeds), |change| {
