@@ -38,7 +38,10 @@ pub(super) fn next(run: &Run) -> String {
 
 /// How an operator starts the container that the restart left down; none if it runs, or if a start is approved.
 pub(super) fn start(run: &Run) -> Option<String> {
-    if !is_for(run, TARGET_DOWN) || is_for(run, START_AWAITED) {
+    // What a start did may not have been seen yet, though the engine has answered it.
+    let is_started = run.starts.last().and_then(|start| reply(&start.exchange));
+    let is_started = is_started.is_some_and(|reply| reply.starts_with('2'));
+    if !is_for(run, TARGET_DOWN) || is_for(run, START_AWAITED) || is_started {
         return None;
     }
     let id = plain(short(&run.run_id));
@@ -75,8 +78,12 @@ fn not_well(run: &Run) -> Option<String> {
 
 /// How much longer the restart may still start the container by itself; none once it cannot, and a start is admitted.
 fn restart_ends_in(run: &Run) -> Option<prost_types::Duration> {
-    let is_answered = run.exchange.split_once("; ").is_some_and(|(_, reply)| reply.starts_with("reply "));
-    run.deadline_in.filter(|left| !is_answered && (left.seconds, left.nanos) > (0, 0))
+    run.deadline_in.filter(|left| reply(&run.exchange).is_none() && (left.seconds, left.nanos) > (0, 0))
+}
+
+/// The engine's whole answer, its status first; none if an exchange had none.
+fn reply(exchange: &str) -> Option<&str> {
+    exchange.split_once("; ")?.1.strip_prefix("reply ")
 }
 
 fn is_for(run: &Run, code: &str) -> bool {
@@ -87,7 +94,7 @@ fn is_for(run: &Run, code: &str) -> bool {
 mod tests {
     use super::*;
     use crate::ledger::ReasonCode;
-    use crate::rpc::v1::{Incarnation, Reason};
+    use crate::rpc::v1::{Incarnation, Reason, Start};
 
     const FOLLOW: &str = "`relatch runs watch abababababab` follows the run\n";
 
@@ -112,6 +119,12 @@ mod tests {
         assert_eq!(next(&run(open, &[ReasonCode::TargetDown])), format!("{start}{FOLLOW}"));
         let awaited = run(open, &[ReasonCode::TargetDown, ReasonCode::StartAwaited]);
         assert_eq!(next(&awaited), format!("\nnext: {FOLLOW}"));
+        let mut followed = run(open, &[ReasonCode::TargetDown]);
+        let answered = |reply: &str| Start { exchange: format!("155 bytes; {reply}"), ..Start::default() };
+        followed.starts = vec![answered("reply 400: no such path"), answered("reply 204")];
+        assert_eq!(next(&followed), format!("\nnext: {FOLLOW}"), "its effect is to be seen");
+        followed.starts.pop();
+        assert_eq!(next(&followed), format!("{start}{FOLLOW}"), "it had none");
     }
 
     #[test]

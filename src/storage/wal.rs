@@ -49,7 +49,13 @@ pub(super) fn mend_tail(path: &Path) -> Result<(), StorageError> {
         }
     }
     for (log, offset, bytes) in torn {
-        tracing::warn!(log = %log.display(), offset, bytes, "cutting off a torn tail: nobody was told of it");
+        tracing::warn!(
+            log = %log.display(),
+            offset,
+            bytes,
+            "cutting off a torn tail, as a crash leaves it: nobody was told of that; if there was no crash, something \
+             else cut this file, and what was answered may be missing: restore from a backup"
+        );
         let cut = OpenOptions::new().write(true).open(log).and_then(|file| file.set_len(offset as u64));
         cut.map_err(|error| StorageError::failed("cutting", log, error))?;
     }

@@ -360,14 +360,14 @@ async fn a_node_that_cannot_be_started_says_why() {
     let dev = |args: &[&str]| {
         answered(relatch().args(["dev", "--data-dir", &data, "--docker", &world.options.docker]).args(args))
     };
-    failed(&dev(&["--listen", "0.0.0.0:0"]), 1, "listen on a loopback address");
+    failed(&dev(&["--listen", "0.0.0.0:0"]), 2, "listen on a loopback address");
     failed(&dev(&["--listen", "nowhere"]), 2, "--listen");
-    failed(&dev(&["--listen", "127.0.0.1:0", "--margin", "14s"]), 1, "at least 15000");
-    failed(&dev(&["--listen", "127.0.0.1:0", "--grace-max", "25h"]), 1, "at most 86400");
+    failed(&dev(&["--listen", "127.0.0.1:0", "--margin", "14s"]), 2, "at least 15000");
+    failed(&dev(&["--listen", "127.0.0.1:0", "--grace-max", "25h"]), 2, "at most 86400");
     failed(&dev(&["--listen", "127.0.0.1:0", "--grace-max", "1500ms"]), 2, "whole seconds");
     failed(
         &answered(relatch().args(["dev", "--data-dir", &data, "--docker", "ftp://engine"])),
-        1,
+        2,
         "ftp://engine",
     );
     let version = answered(relatch().args(["--version"]));
