@@ -218,7 +218,7 @@ async fn a_port_that_is_taken_or_open_to_others_fails() {
     let world = World::new().await;
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = taken.local_addr().unwrap().to_string();
-    doctor(&world.options.clone().listen(&listen)).expect("listen", "fail", &[&listen, "running already"]);
+    doctor(&world.options.clone().listen(&listen)).expect("listen", "fail", &[&listen, "runs already"]);
     doctor(&world.options.clone().listen("0.0.0.0:0")).expect("listen", "fail", &["loopback"]);
 }
 
