@@ -163,8 +163,9 @@ async fn verify_to_the_end(shared: &Shared, term: Term, id: &RunId) -> Result<()
         };
         // Before the look: what comes while it looks is a reason to look again.
         let reasons = Reasons::from_now_on(shared, &run);
-        let look = look_for_recovery(shared, &run, &observed.container_id).await;
+        // And so is the time: what was seen before the window's end says nothing of that.
         let now = shared.consensus.cluster_time();
+        let look = look_for_recovery(shared, &run, &observed.container_id).await;
         let verdict = shared.consensus.read(|ledger| ledger.verification_after(now, &look));
         let is_early = now < until;
         match verdict {
