@@ -2,22 +2,11 @@
 
 use std::error::Error;
 
+use crate::docker::harmless;
+
 /// The text on one line, without characters that steer a terminal or turn the direction of writing.
 pub(super) fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\n' | '\r' | '\t' => ' ',
-            // UTR 36: characters that reorder or hide what follows.
-            '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' => '\u{fffd}',
-            '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
+    harmless(text, usize::MAX)
 }
 
 /// An error and its causes on one line. A cause that the text before it has told already is left out.

@@ -63,13 +63,7 @@ fn told(run: &Run, page: &mut Told) -> String {
     fields.add("reason", run.reason.as_str());
     fields.add("request id", run.request_id.as_str());
     fields.add("decided", format!("{}, term {}, node {}", time(run.decided_at.as_ref()), run.term, run.node));
-    fields.add("guard", guard(run.guard()));
-    if run.if_unhealthy {
-        fields.add("only if", "its health check says unhealthy");
-    }
-    fields.add("grace", grace(run));
-    fields.add("expected", run.expect.as_ref().map(incarnation).unwrap_or_default());
-    fields.add("baseline", run.baseline.as_ref().map(incarnation).unwrap_or_default());
+    restart(&mut fields, run);
     fields.add("observed", run.observed.as_ref().map(incarnation).unwrap_or_default());
     fields.add("exchange", page.tell(&run.exchange));
     page.note(words);
@@ -92,6 +86,12 @@ pub(super) fn proposal(run: &Run) -> String {
     if run.spelling != run.target {
         fields.add("asked as", run.spelling.as_str());
     }
+    restart(&mut fields, run);
+    fields.show() + &reasons(&run.reasons)
+}
+
+/// What is to be restarted, and how.
+fn restart(fields: &mut Fields, run: &Run) {
     fields.add("guard", guard(run.guard()));
     if run.if_unhealthy {
         fields.add("only if", "its health check says unhealthy");
@@ -99,7 +99,6 @@ pub(super) fn proposal(run: &Run) -> String {
     fields.add("grace", grace(run));
     fields.add("expected", run.expect.as_ref().map(incarnation).unwrap_or_default());
     fields.add("baseline", run.baseline.as_ref().map(incarnation).unwrap_or_default());
-    fields.show() + &reasons(&run.reasons)
 }
 
 /// Why something is refused, uncertain or in the way, since when, and what would end it.

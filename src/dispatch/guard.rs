@@ -22,6 +22,12 @@ pub(super) struct GuardState {
     pub(super) runs: BTreeMap<RunId, RunRecord>,
 }
 
+impl GuardState {
+    fn floor(&self, container_id: &ContainerId) -> LogIndex {
+        self.floors.get(container_id).copied().unwrap_or(LogIndex(0))
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Guard {
     state: Mutex<GuardState>,
@@ -48,7 +54,7 @@ impl Guard {
     }
 
     pub(super) fn floor(&self, container_id: &ContainerId) -> LogIndex {
-        self.state().floors.get(container_id).copied().unwrap_or(LogIndex(0))
+        self.state().floor(container_id)
     }
 
     /// The head as it is on disk now.
@@ -117,7 +123,7 @@ impl Guard {
             let detail = "the run was revoked".to_owned();
             return Err(NotWritten { cause: NotWrittenCause::Revoked, detail });
         }
-        let floor = state.floors.get(container_id).copied().unwrap_or(LogIndex(0));
+        let floor = state.floor(container_id);
         if fence.index <= floor && !self.holes.open(Hole::ForgetIndex) {
             let detail = format!("index {floor} was acted for, which is not below {}", fence.index);
             return Err(NotWritten { cause: NotWrittenCause::Fenced, detail });
@@ -134,7 +140,9 @@ impl Guard {
     /// The intent is on disk, and what is folded away is gone from there.
     pub(super) fn intended(&self, run: &RunId, record: RunRecord, folded: &[RunId]) {
         let mut state = self.state();
-        state.runs.retain(|run, _| !folded.contains(run));
+        for earlier in folded {
+            state.runs.remove(earlier);
+        }
         raise_floor(&mut state, &record.container_id, record.fence.index);
         state.runs.insert(run.clone(), record);
     }
@@ -161,8 +169,7 @@ impl Guard {
 }
 
 fn is_folded(state: &GuardState, run: &RunId, fence: &Fence, container_id: &ContainerId) -> bool {
-    let floor = state.floors.get(container_id).copied().unwrap_or(LogIndex(0));
-    fence.index < floor && !state.runs.contains_key(run)
+    fence.index < state.floor(container_id) && !state.runs.contains_key(run)
 }
 
 fn raise_floor(state: &mut GuardState, container_id: &ContainerId, index: LogIndex) {
@@ -220,7 +227,7 @@ impl Permit for OrderPermit {
             let detail = "the run was revoked".to_owned();
             return Err(NotWritten { cause: NotWrittenCause::Revoked, detail });
         }
-        let floor = state.floors.get(&incarnation.container_id).copied().unwrap_or(LogIndex(0));
+        let floor = state.floor(&incarnation.container_id);
         if fence.index < floor {
             let detail = format!("index {floor} was acted for since");
             return Err(NotWritten { cause: NotWrittenCause::Fenced, detail });

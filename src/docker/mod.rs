@@ -49,6 +49,7 @@ pub use gate::{NeverWritten, Permit};
 pub use inspect::Inspection;
 pub use list::{ContainerSummary, ListFilter};
 pub use post::{Connection, Sealed, Written};
+pub(crate) use reply::harmless;
 pub use time::{NotAnInstant, format_instant, parse_instant, parse_started_at};
 pub use tls::{InvalidCertificates, TlsPeer};
 pub use version::ApiVersion;

@@ -242,8 +242,9 @@ where
     }
 }
 
-/// A reply with its whole body. A 101 is none: it hands the connection over to what nobody asked for. A body that ends before its declared length, or without its last chunk, is
-/// an error here; one without any declared length ends where the engine closes (RFC 9112, section 6.3).
+/// A reply with its whole body. A 101 is none: it hands the connection over to what nobody asked for. A body that
+/// ends before its declared length, or without its last chunk, is an error here; one without any declared length ends
+/// where the engine closes (RFC 9112, section 6.3).
 async fn read_whole(response: Response<Incoming>) -> Result<Reply, String> {
     let status = response.status().as_u16();
     let proof = engine_proof(response.headers());

@@ -44,7 +44,7 @@ pub(super) fn message_of(body: &Bytes) -> String {
 
 /// A text of foreign origin, on one line, without characters that steer a terminal or turn the direction of
 /// writing, and with at most `longest_bytes` bytes (and an ellipsis where it was cut).
-pub(super) fn harmless(text: &str, longest_bytes: usize) -> String {
+pub(crate) fn harmless(text: &str, longest_bytes: usize) -> String {
     let mut kept = String::with_capacity(text.len().min(longest_bytes));
     for c in text.chars() {
         let c = match c {

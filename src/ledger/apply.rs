@@ -160,7 +160,7 @@ impl Ledger {
             Key::Run(id) => Record::Run(Box::new(self.runs.get(id)?.clone())),
             Key::Request(id) => Record::Request(self.memory.get(id)?.clone()),
             Key::Attempts(key) => Record::Attempts(self.attempts.get(key)?.clone()),
-            Key::Hold(id) => Record::Hold(Box::new(self.holds.values().find(|hold| hold.id == *id)?.clone())),
+            Key::Hold(id) => Record::Hold(Box::new(self.hold(id)?.clone())),
         })
     }
 }

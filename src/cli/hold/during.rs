@@ -102,8 +102,10 @@ async fn end(request: &PlaceHoldRequest, retry: Retry, nodes: &mut Nodes, output
         }
         Ok(Lifted::Before) => true,
         Err(CallError::Answered(status)) if status.code() == Code::NotFound => {
-            output.note(format!("hold {id} had ended before the command: it was lifted, or its time was over, and the command went on \
-                 without it"));
+            output.note(format!(
+                "hold {id} had ended before the command: it was lifted, or its time was over, and the command went \
+                 on without it"
+            ));
             true
         }
         Err(error) => {
