@@ -58,11 +58,19 @@ fn head(report: &Report) -> String {
 
 fn aims(report: &Report) -> String {
     let mut table = Table::new(&["aim", "found", "", "what it rests on"]);
+    let disturbed = report.disturbed_by();
     for aim in report.aims() {
-        let reached = if aim.reached { "reached" } else { "**not reached**" };
+        let reached = match aim.reached {
+            _ if aim.timed && disturbed.is_some() => "**not decided**",
+            true => "reached",
+            false => "**not reached**",
+        };
         table.row([aim.aim, aim.found, reached.to_owned(), aim.why]);
     }
-    format!("## Aims\n\n{}", table.show())
+    let disturbed = disturbed.map_or_else(String::new, |by| {
+        format!("**This run was disturbed, and decides nothing about time: {by}.** Measure again on a quiet machine.\n\n")
+    });
+    format!("## Aims\n\n{disturbed}{}", table.show())
 }
 
 fn disk(report: &Report) -> String {

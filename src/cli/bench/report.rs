@@ -38,6 +38,8 @@ pub(super) struct Aim {
     pub(super) aim: String,
     pub(super) found: String,
     pub(super) reached: bool,
+    /// True if it is about time, of which other work on the machine takes some.
+    pub(super) timed: bool,
     /// What the figure rests on.
     pub(super) why: String,
 }
@@ -47,6 +49,12 @@ const SHARE_OF_SYNCS: f64 = 0.5;
 const TIMES_THE_RATE_OF_ONE: f64 = 20.0;
 const IDLE_MIB: f64 = 60.0;
 const REOPENED_S: f64 = 2.0;
+
+/// Other work that takes this part of the processors disturbs.
+const DISTURBS: f64 = 0.1;
+
+/// A disk whose own sync takes so many times as long at one time as at another is not one yardstick.
+const MOVES: f64 = 4.0;
 
 /// What is used to this part is the limit: the rest goes into waiting for each other.
 const NEARLY_ALL: f64 = 0.8;
@@ -61,6 +69,7 @@ impl Report {
             aim: format!("an idle node needs less than {IDLE_MIB:.0} MiB"),
             found: format!("{idle:.1} MiB"),
             reached: idle < IDLE_MIB,
+            timed: false,
             why: format!(
                 "resident memory of `relatch dev`; the most so far was {:.1} MiB",
                 self.memory.idle.peak_mib
@@ -71,6 +80,7 @@ impl Report {
             aim: format!("a large ledger is open again in less than {REOPENED_S:.0} s"),
             found: format!("{:.2} s", large.serving_s),
             reached: large.serving_s < REOPENED_S,
+            timed: true,
             why: format!(
                 "from the start of the process until clients could connect: {} open and {} ended runs, {:.0} MiB on \
                  disk; what was open was replayed, and requests were answered, after {:.2} s",
@@ -78,6 +88,22 @@ impl Report {
             ),
         });
         aims
+    }
+
+    /// What else went on, if it was enough to decide nothing about time by this run.
+    pub(super) fn disturbed_by(&self) -> Option<String> {
+        let mut by = Vec::new();
+        let cores = self.machine.cores;
+        if self.others_cores > DISTURBS * cores as f64 {
+            by.push(format!("other work took {:.2} of {cores} cores", self.others_cores));
+        }
+        let syncs = self.probes.iter().map(|probe| probe.sync.p50_us);
+        let (least, most) =
+            syncs.fold((f64::INFINITY, 0.0_f64), |(least, most), sync| (least.min(sync), most.max(sync)));
+        if most > MOVES * least {
+            by.push(format!("the disk's own sync took between {least:.0} and {most:.0} µs"));
+        }
+        (!by.is_empty()).then(|| by.join(", and "))
     }
 
     fn of_the_first_byte(&self) -> Aim {
@@ -93,6 +119,7 @@ impl Report {
                 first.disk_sync_us / 1e3
             ),
             reached: syncs >= SHARE_OF_SYNCS * first.total.p50_us,
+            timed: true,
             why: format!(
                 "beside the two syncs, {:.2} ms are spent on asking the engine four times, on gRPC and on tasks that \
                  wake each other, whatever the disk: where a sync takes more than {:.2} ms, the two are the larger part",
@@ -137,6 +164,7 @@ impl Report {
                 many.interlocks_per_s, one.interlocks_per_s
             ),
             reached: times >= TIMES_THE_RATE_OF_ONE,
+            timed: true,
             why: format!("{bound}; {:.1} commits shared a sync", many.commits_per_sync),
         })
     }
@@ -172,6 +200,24 @@ mod tests {
         assert!(aim.why.contains("neither the processors (0.50 of 2"), "{aim:?}");
         let aim = of_many(committed(256, 9_999.0));
         assert!(!aim.reached && aim.found.starts_with("20.0 times"), "{aim:?}");
+    }
+
+    #[test]
+    fn nothing_about_time_is_decided_beside_other_work_or_on_a_disk_that_moves() {
+        let probe = |p50_us| Probe {
+            when: "then".to_owned(),
+            sync: Spread { p50_us, ..Spread::default() },
+            syncs_per_s: 1e6 / p50_us,
+        };
+        let by = |others_cores, probes: &[f64]| {
+            let machine = Machine { cores: 2, ..Machine::default() };
+            let probes = probes.iter().map(|p50_us| probe(*p50_us)).collect();
+            Report { machine, others_cores, probes, ..Report::default() }.disturbed_by()
+        };
+        assert_eq!(by(0.2, &[200.0, 800.0]), None);
+        assert_eq!(by(1.5, &[200.0]).unwrap(), "other work took 1.50 of 2 cores");
+        assert_eq!(by(0.0, &[900.0, 200.0]).unwrap(), "the disk's own sync took between 200 and 900 µs");
+        assert!(by(0.3, &[900.0, 200.0]).unwrap().contains(", and the disk's"));
     }
 
     #[test]
