@@ -6,7 +6,12 @@ use std::path::PathBuf;
 
 use prost::Message;
 
-const FILES: [&str; 3] = ["relatch/v1/recovery.proto", "relatch/v1/holds.proto", "relatch/v1/limits.proto"];
+const FILES: [&str; 4] = [
+    "relatch/v1/recovery.proto",
+    "relatch/v1/holds.proto",
+    "relatch/v1/limits.proto",
+    "relatch/raft/v1/raft.proto",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");

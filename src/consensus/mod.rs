@@ -21,6 +21,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod log_store;
+mod members;
 mod network;
 mod node;
 mod proposal;
@@ -37,7 +38,11 @@ mod watcher;
 mod tests;
 
 pub use error::{AuthorityLost, ConsensusError, ProposeError};
+pub use members::{MemberView, MembersError, MembersView, Role};
+pub use network::PeerService;
 pub use node::{Consensus, is_empty};
 pub use settings::{Settings, Tuning};
 pub use state_machine::LoadLedgerError;
 pub use stored::FAMILIES;
+pub use type_config::Member;
+pub use watcher::Leader;

@@ -10,14 +10,14 @@ use tokio::sync::watch;
 
 use super::error::ConsensusError;
 use super::log_store::LogStore;
-use super::network::NoPeers;
+use super::network::{Installer, Network, PeerService};
 use super::settings::Settings;
 use super::snapshot_folder::SnapshotFolder;
 use super::state::State;
 use super::state_machine::{StateMachine, load_ledger};
 use super::stored::{OWNER, RAFT, StoredOwner, encode, load};
 use super::type_config::{Member, TypeConfig};
-use super::watcher::{Signals, Watcher};
+use super::watcher::{Leader, Signals, Watcher};
 use crate::env::Clock;
 use crate::ledger::Ledger;
 #[cfg(feature = "failpoints")]
@@ -37,8 +37,9 @@ pub(super) struct Inner {
     pub(super) raft: Raft<TypeConfig, StateMachine>,
     pub(super) node: NodeId,
     pub(super) clock: Arc<dyn Clock>,
-    state: Arc<State>,
+    pub(super) state: Arc<State>,
     signals: Signals,
+    installer: Installer,
     stopping: Arc<AtomicBool>,
 }
 
@@ -59,31 +60,49 @@ impl Consensus {
     pub async fn start(settings: Settings, database: Database) -> Result<Self, ConsensusError> {
         let config = Arc::new(settings.config()?);
         own(&settings, &database)?;
-        let (ledger, applied) = load_ledger(&database, &settings.cluster, settings.holes)?;
-        let state = Arc::new(State::new(settings.node, Arc::clone(&settings.clock), ledger, applied));
-        let snapshots = SnapshotFolder::open(settings.dir.join("snapshot"), settings.cluster.clone())?;
+        let (ledger, applied) = load_ledger(&database, settings.cluster(), settings.holes)?;
+        let state = Arc::new(State::new(settings.node(), Arc::clone(&settings.clock), ledger, applied));
+        let snapshots = SnapshotFolder::open(settings.dir.join("snapshot"), settings.cluster().clone())?;
+        let snapshots = Arc::new(snapshots);
         let log = LogStore::open(database.clone())?;
-        let machine = StateMachine::open(database.clone(), Arc::clone(&state), snapshots, settings.holes)?;
-        let raft = Raft::new(settings.node.0, config, NoPeers, log, machine)
+        let machine = StateMachine::open(database.clone(), Arc::clone(&state), Arc::clone(&snapshots), settings.holes)?;
+        let (node, network) = (settings.node(), Network::new(settings.peers));
+        let raft = Raft::new(node.0, config, network, log, machine)
             .await
             .map_err(|error| ConsensusError::Raft { verb: "starting", detail: error.to_string() })?;
         let stopping = Arc::new(AtomicBool::new(false));
-        let signals = Watcher::start(raft.metrics(), settings.node, database.failed(), Arc::clone(&stopping));
-        let (node, clock) = (settings.node, settings.clock);
-        Ok(Self { inner: Arc::new(Inner { raft, node, clock, state, signals, stopping }) })
+        let signals = Watcher::start(raft.metrics(), node, database.failed(), Arc::clone(&stopping));
+        let (installer, clock) = (Installer::new(snapshots), settings.clock);
+        Ok(Self { inner: Arc::new(Inner { raft, node, clock, state, signals, installer, stopping }) })
     }
 
-    /// Makes this node the one member of a new cluster. If the cluster exists already, nothing happens.
+    /// What this node answers its peers. Whoever serves it checks who calls.
+    #[must_use]
+    pub fn peer_service(&self) -> PeerService {
+        PeerService::new(self.inner.raft.clone(), self.inner.installer.clone())
+    }
+
+    /// Makes this node the first member of a new cluster, which others may join. If the cluster exists already,
+    /// nothing happens. `member` is how the others know it: empty for a node that has none.
     ///
     /// # Errors
     ///
     /// [`ConsensusError`] if consensus has ended on this node.
-    pub async fn initialize_single(&self) -> Result<(), ConsensusError> {
-        let members = BTreeMap::from([(self.inner.node.0, Member::default())]);
+    pub async fn initialize(&self, member: Member) -> Result<(), ConsensusError> {
+        let members = BTreeMap::from([(self.inner.node.0, member)]);
         match self.inner.raft.initialize(members).await {
             Ok(()) | Err(RaftError::APIError(InitializeError::NotAllowed(_))) => Ok(()),
             Err(error) => Err(ConsensusError::Raft { verb: "initializing", detail: error.to_string() }),
         }
+    }
+
+    /// Makes this node the one member of a cluster that nobody joins.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Consensus::initialize`].
+    pub async fn initialize_single(&self) -> Result<(), ConsensusError> {
+        self.initialize(Member::default()).await
     }
 
     /// Reads the applied state of this node. Short: apply waits meanwhile.
@@ -107,6 +126,12 @@ impl Consensus {
     #[must_use]
     pub fn leadership(&self) -> watch::Receiver<Option<Term>> {
         self.inner.signals.leadership.clone()
+    }
+
+    /// Who leads, as far as this node knows; `None` while it knows of nobody. A hint, as [`Consensus::leadership`].
+    #[must_use]
+    pub fn leader(&self) -> watch::Receiver<Option<Leader>> {
+        self.inner.signals.leader.clone()
     }
 
     /// Why consensus on this node cannot go on, as soon as it cannot: the core ended, or a write or sync
@@ -158,7 +183,7 @@ pub fn is_empty(database: &Database) -> Result<bool, ConsensusError> {
 
 /// Checks that the data is this node's, or, in an empty database, says so for good.
 fn own(settings: &Settings, database: &Database) -> Result<(), ConsensusError> {
-    let owner = StoredOwner { cluster: settings.cluster.clone(), node: settings.node };
+    let owner = StoredOwner { cluster: settings.cluster().clone(), node: settings.node() };
     match load::<StoredOwner>(database, OWNER)? {
         Some(found) if found == owner => Ok(()),
         Some(found) => Err(ConsensusError::OtherOwner {

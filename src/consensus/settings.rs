@@ -8,14 +8,13 @@ use openraft::{Config, SnapshotPolicy};
 use super::error::ConsensusError;
 use crate::env::{Clock, failpoint};
 use crate::model::{ClusterId, Holes, NodeId};
+use crate::rpc::Peers;
 
 /// What a node's consensus is started with.
 #[derive(Clone)]
 pub struct Settings {
-    /// This node.
-    pub node: NodeId,
-    /// The cluster that it belongs to.
-    pub cluster: ClusterId,
+    /// This node, its cluster, and its ways to the other nodes.
+    pub peers: Peers,
     /// The guards that a test took out.
     pub holes: Holes,
     /// The machine's clocks.
@@ -63,11 +62,23 @@ const SNAPSHOT_MS: u64 = 60_000;
 /// The most calls that wait in line for the core. Well below [`Tuning::kept_entries`].
 const QUEUED: u64 = 4_096;
 
+/// The most entries in one message to a peer. An entry has at most as much as a client's request may have, and some
+/// kilobytes that an engine said.
+const PER_MESSAGE: u64 = 64;
+
 impl Settings {
+    pub(super) fn node(&self) -> NodeId {
+        self.peers.caller().node
+    }
+
+    pub(super) fn cluster(&self) -> &ClusterId {
+        &self.peers.caller().cluster
+    }
+
     pub(super) fn config(&self) -> Result<Config, ConsensusError> {
         let tuning = &self.tuning;
         let config = Config {
-            cluster_name: self.cluster.to_string(),
+            cluster_name: self.cluster().to_string(),
             heartbeat_interval: tuning.heartbeat_ms,
             election_timeout_min: tuning.election_least_ms,
             election_timeout_max: tuning.election_most_ms,
@@ -81,6 +92,7 @@ impl Settings {
             snapshot_policy: SnapshotPolicy::LogsSinceLast(tuning.snapshot_entries),
             max_in_snapshot_log_to_keep: tuning.kept_entries,
             purge_batch_size: 256,
+            max_payload_entries: PER_MESSAGE,
             api_channel_size: Some(QUEUED),
             ..Config::default()
         };

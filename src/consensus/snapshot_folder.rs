@@ -28,6 +28,21 @@ pub(super) struct SnapshotFolder {
     replacing: Mutex<()>,
 }
 
+/// A file that is being received. It goes away with this; whoever took it over made a copy of it.
+#[derive(Debug)]
+pub(super) struct Arriving {
+    path: PathBuf,
+    pub(super) file: File,
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "a received file could not be removed; the next start does");
+        }
+    }
+}
+
 impl SnapshotFolder {
     /// Opens the folder, makes it if needed, and clears away what a crash left half written. The current snapshot
     /// is read once: one that is damaged would be found when it is needed.
@@ -81,6 +96,19 @@ impl SnapshotFolder {
         sync_file("sync-snapshot", file.get_ref()).map_err(failed)?;
         failpoint::reach("raft_snapshot_built");
         self.replace(path, &header)
+    }
+
+    /// A new file for a snapshot that a peer sends.
+    pub(super) fn arriving(&self) -> Result<Arriving, StorageError> {
+        let (path, file) = self.temporary()?;
+        Ok(Arriving { path, file })
+    }
+
+    /// What came, if it is a whole snapshot of this cluster.
+    pub(super) fn arrived(&self, arriving: &Arriving) -> Result<Snapshot, StorageError> {
+        let mut file = SnapshotFile::open(&arriving.path)?;
+        let header = file.check(&self.cluster)?;
+        self.snapshot(&header, file)
     }
 
     /// Takes over a snapshot that was checked, from wherever it lies, as the current one.

@@ -65,7 +65,7 @@ impl StateMachine {
     pub(super) fn open(
         database: Database,
         state: Arc<State>,
-        snapshots: SnapshotFolder,
+        snapshots: Arc<SnapshotFolder>,
         holes: Holes,
     ) -> Result<Self, StorageError> {
         let last = load::<StoredLogId>(&database, APPLIED)?.map(Into::into);
@@ -75,7 +75,7 @@ impl StateMachine {
             }
             None => StoredMembership::default(),
         };
-        Ok(Self { database, state, snapshots: Arc::new(snapshots), holes, last, membership })
+        Ok(Self { database, state, snapshots, holes, last, membership })
     }
 
     /// Applies one entry: in memory, then on disk, then for everyone who waits.

@@ -45,6 +45,13 @@ pub struct Answer(pub Option<Outcome>);
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
-    /// Where its peers reach it; empty while it has none.
+    /// Where its peers reach it, as `host:port`; empty while it has none.
     pub address: String,
+    /// What people call it; empty for the one node of `relatch dev`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// What the process said by which it became a member, so that it can ask again when the answer was lost; empty
+    /// for the first.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub joined_by: String,
 }

@@ -17,7 +17,19 @@ type Metrics = WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>;
 /// What the rest of the process may watch.
 pub(super) struct Signals {
     pub(super) leadership: watch::Receiver<Option<Term>>,
+    pub(super) leader: watch::Receiver<Option<Leader>>,
     pub(super) fatal: watch::Receiver<Option<String>>,
+}
+
+/// Who leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leader {
+    /// The node.
+    pub node: NodeId,
+    /// The term that it leads.
+    pub term: Term,
+    /// Where its peers reach it.
+    pub address: String,
 }
 
 /// Ends with the core that it watches.
@@ -25,6 +37,7 @@ pub(super) struct Watcher {
     node: NodeId,
     stopping: Arc<AtomicBool>,
     leadership: watch::Sender<Option<Term>>,
+    leader: watch::Sender<Option<Leader>>,
     fatal: watch::Sender<Option<String>>,
 }
 
@@ -36,9 +49,12 @@ impl Watcher {
         stopping: Arc<AtomicBool>,
     ) -> Signals {
         let watcher =
-            Self { node, stopping, leadership: watch::Sender::new(None), fatal: watch::Sender::new(None) };
-        let signals =
-            Signals { leadership: watcher.leadership.subscribe(), fatal: watcher.fatal.subscribe() };
+            Self { node, stopping, leadership: watch::Sender::new(None), leader: watch::Sender::new(None), fatal: watch::Sender::new(None) };
+        let signals = Signals {
+            leadership: watcher.leadership.subscribe(),
+            leader: watcher.leader.subscribe(),
+            fatal: watcher.fatal.subscribe(),
+        };
         tokio::spawn(watcher.run(metrics, database));
         signals
     }
@@ -58,6 +74,7 @@ impl Watcher {
             }
         };
         self.leadership.send_replace(None);
+        self.leader.send_replace(None);
         if let Some(why) = end {
             tracing::error!(node = %self.node, %why, "consensus cannot go on");
             self.fatal.send_replace(Some(why));
@@ -77,6 +94,8 @@ impl Watcher {
         }
         let leads = led_term(&metrics, self.node);
         self.leadership.send_if_modified(|known| std::mem::replace(known, leads) != leads);
+        let leader = known_leader(&metrics);
+        self.leader.send_if_modified(|known| std::mem::replace(known, leader.clone()) != leader);
         None
     }
 }
@@ -87,6 +106,13 @@ fn led_term(metrics: &RaftMetrics<TypeConfig>, node: NodeId) -> Option<Term> {
     let applied = metrics.last_applied.as_ref()?;
     (leads && applied.committed_leader_id().term == metrics.current_term)
         .then_some(Term(metrics.current_term))
+}
+
+/// Who leads, if it is a member that this node knows.
+fn known_leader(metrics: &RaftMetrics<TypeConfig>) -> Option<Leader> {
+    let node = metrics.current_leader?;
+    let member = metrics.membership_config.membership().get_node(&node)?;
+    Some(Leader { node: NodeId(node), term: Term(metrics.current_term), address: member.address.clone() })
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::docker::{Endpoint, Engine, EngineLimits, InvalidEndpoint, TcpOptions}
 use crate::env::{self, Clock, OsRandomness, Randomness, RandomnessError, SystemClock, hex_id};
 use crate::ledger::{Guard, InvalidLimits, Limits, Proposer};
 use crate::model::{HostName, InvalidId, NodeId, ProcessNonce, UnknownHole};
+use crate::rpc::{Caller, Peers};
 use crate::storage::{DataDir, Database, Identity, StorageError};
 
 /// The one node.
@@ -183,9 +184,9 @@ pub async fn run_dev(
         holes,
     )
     .map_err(|error| of_journal(error, &dir))?;
+    let process = ProcessNonce::new(hex_id(randomness.as_ref())?)?;
     let settings = consensus::Settings {
-        node: NODE,
-        cluster,
+        peers: Peers::new(Caller { cluster, node: NODE, process: process.clone() }),
         holes,
         clock: Arc::clone(&clock),
         dir: dir.path().to_owned(),
@@ -213,7 +214,7 @@ pub async fn run_dev(
     let (coordinator, supervision) = Coordinator::start(Parts {
         consensus: consensus.clone(),
         hosts: BTreeMap::from([(host.clone(), link)]),
-        proposer: Proposer { node: NODE, nonce: ProcessNonce::new(hex_id(randomness.as_ref())?)? },
+        proposer: Proposer { node: NODE, nonce: process },
         clock,
         randomness,
         own_container: own_container(),

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 
 use crate::consensus::{self, Consensus, Tuning};
-use crate::env::SystemClock;
+use crate::env::{OsRandomness, SystemClock, hex_id};
 use crate::ledger::{Command, EntryPosition, Outcome};
-use crate::model::{ClusterId, Holes, NodeId, Term};
+use crate::model::{ClusterId, Holes, NodeId, ProcessNonce, Term};
+use crate::rpc::{Caller, Peers};
 use crate::storage::Database;
 
 /// How long a proposal is waited for.
@@ -26,9 +27,9 @@ impl Voter {
     /// Starts on the data in `dir`, which is begun if there is none, and waits until it leads.
     pub(super) async fn start(dir: &Path, cluster: ClusterId, tuning: Tuning) -> anyhow::Result<Self> {
         let database = Database::open(dir.join("raft"), consensus::FAMILIES)?;
+        let process = ProcessNonce::new(hex_id(&OsRandomness)?)?;
         let settings = consensus::Settings {
-            node: NodeId(1),
-            cluster,
+            peers: Peers::new(Caller { cluster, node: NodeId(1), process }),
             holes: Holes::none(),
             clock: Arc::new(SystemClock),
             dir: dir.to_owned(),

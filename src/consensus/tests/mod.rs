@@ -1,5 +1,6 @@
 //! What consensus must hold to, shown on real databases.
 
+mod cluster;
 mod golden;
 mod node;
 mod snapshots;
@@ -15,8 +16,10 @@ use crate::ledger::{
     BindHost, Command, DispatcherRef, EntryPosition, Guard, Outcome, RULES_LEVEL, Record, Stamped,
 };
 use crate::model::{
-    ClusterId, ClusterTime, EngineId, Holes, HostName, JournalId, JournalPosition, NodeId, Term, WallTime,
+    ClusterId, ClusterTime, EngineId, Holes, HostName, JournalId, JournalPosition, NodeId, ProcessNonce, Term,
+    WallTime,
 };
+use crate::rpc::{Caller, Peers};
 use crate::storage::Database;
 
 /// Long enough that only a hang meets it.
@@ -75,10 +78,14 @@ fn open(dir: &Path) -> Database {
     Database::open(dir.join("raft"), FAMILIES).unwrap()
 }
 
+fn peers(node: u64) -> Peers {
+    let process = ProcessNonce::new(format!("{node:032x}")).unwrap();
+    Peers::new(Caller { cluster: cluster(), node: NodeId(node), process })
+}
+
 fn settings(dir: &Path, clock: Arc<HandClock>) -> Settings {
     Settings {
-        node: NodeId(1),
-        cluster: cluster(),
+        peers: peers(1),
         holes: Holes::none(),
         clock,
         dir: dir.to_owned(),

@@ -243,9 +243,10 @@ async fn data_of_another_node_or_cluster_is_refused_by_name() {
     let clock = HandClock::at(0);
     Node::start(dir.path(), &clock).await.stop().await;
     let right = settings(dir.path(), Arc::clone(&clock));
-    let other_cluster = ClusterId::new("d".repeat(32)).unwrap();
+    let cluster = ClusterId::new("d".repeat(32)).unwrap();
+    let of_other_cluster = Peers::new(Caller { cluster, ..peers(1).caller().clone() });
     for wrong in
-        [Settings { node: NodeId(2), ..right.clone() }, Settings { cluster: other_cluster, ..right.clone() }]
+        [Settings { peers: peers(2), ..right.clone() }, Settings { peers: of_other_cluster, ..right.clone() }]
     {
         let Err(error) = Node::start_with(wrong).await else { panic!("another node's data was taken") };
         assert!(matches!(error, ConsensusError::OtherOwner { .. }), "{error}");
