@@ -85,7 +85,11 @@ pub(super) fn of(why: RequestError) -> Status {
         RequestError::RequestIdReused { run } => {
             let rule = "it was used for another request; use a new id";
             let mut details = ErrorDetails::with_bad_request_violation("request_id", rule);
-            details.set_error_info("REQUEST_ID_REUSED", DOMAIN, HashMap::from([("run".into(), run.into())]));
+            details.set_error_info(
+                "REQUEST_ID_REUSED",
+                DOMAIN,
+                HashMap::from([("run".into(), run.to_string())]),
+            );
             error(Code::InvalidArgument, message, details)
         }
         RequestError::NoSuchRun { run } => {

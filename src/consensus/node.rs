@@ -1,12 +1,14 @@
 //! One node's consensus: start, initialize, watch, shut down.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use openraft::Raft;
 use openraft::errors::{InitializeError, RaftError};
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 
 use super::error::ConsensusError;
 use super::log_store::LogStore;
@@ -60,9 +62,12 @@ impl Consensus {
     pub async fn start(settings: Settings, database: Database) -> Result<Self, ConsensusError> {
         let config = Arc::new(settings.config()?);
         own(&settings, &database)?;
+        let (folder, cluster) = (settings.dir.join("snapshot"), settings.cluster().clone());
+        // The whole snapshot is read, which need not wait for the ledger.
+        let snapshots = spawn_blocking(move || SnapshotFolder::open(folder, cluster));
         let (ledger, applied) = load_ledger(&database, settings.cluster(), settings.holes)?;
         let state = Arc::new(State::new(settings.node(), Arc::clone(&settings.clock), ledger, applied));
-        let snapshots = SnapshotFolder::open(settings.dir.join("snapshot"), settings.cluster().clone())?;
+        let snapshots = snapshots.await.unwrap_or_else(|panic| resume_unwind(panic.into_panic()))?;
         let snapshots = Arc::new(snapshots);
         let log = LogStore::open(database.clone())?;
         let machine = StateMachine::open(database.clone(), Arc::clone(&state), Arc::clone(&snapshots), settings.holes)?;

@@ -19,7 +19,7 @@ use super::stored::{
 };
 use super::type_config::{Answer, Entry, LogId, Proposal, SnapshotMeta, StoredMembership, TypeConfig};
 use crate::env::failpoint;
-use crate::ledger::{EntryPosition, Ledger, LoadError, Record};
+use crate::ledger::{EntryPosition, Ledger, LoadError, Loading, Record};
 use crate::model::{ClusterId, Holes, LogIndex, Term};
 use crate::storage::{Batch, Database, StorageError};
 
@@ -41,12 +41,17 @@ pub(super) fn load_ledger(
     holes: Holes,
 ) -> Result<(Ledger, LogIndex), LoadLedgerError> {
     let view = database.view();
-    let records = view.decoded(LEDGER, |key, value| {
-        let record: Record = decode(database, &key, &value)?;
-        Ok::<_, LoadLedgerError>((key, record))
-    })?;
+    let mut loading = Loading::begin(cluster.clone(), holes);
+    view.decoded(
+        LEDGER,
+        |key, value| {
+            let record: Record = decode(database, &key, &value)?;
+            Ok::<_, LoadLedgerError>((key, record))
+        },
+        |(key, record)| Ok(loading.put(key, record)?),
+    )?;
     let applied: Option<StoredLogId> = load(database, APPLIED)?;
-    let ledger = Ledger::load(cluster.clone(), holes, records)?;
+    let ledger = loading.end()?;
     Ok((ledger, LogIndex(applied.map_or(0, |id| id.index))))
 }
 

@@ -44,7 +44,8 @@ pub struct Applied {
 pub struct Ledger {
     meta: Meta,
     hosts: BTreeMap<HostName, Host>,
-    runs: BTreeMap<RunId, Run>,
+    /// Boxed: a map of whole runs would hold room for about half as many again.
+    runs: BTreeMap<RunId, Box<Run>>,
     memory: Memory,
     attempts: BTreeMap<AttemptKey, Attempts>,
     /// By the entry that placed them.
@@ -157,7 +158,7 @@ impl Ledger {
         Some(match key {
             Key::Meta => Record::Meta(self.meta.clone()),
             Key::Host(name) => Record::Host(self.hosts.get(name)?.clone()),
-            Key::Run(id) => Record::Run(Box::new(self.runs.get(id)?.clone())),
+            Key::Run(id) => Record::Run(self.runs.get(id)?.clone()),
             Key::Request(id) => Record::Request(self.memory.get(id)?.clone()),
             Key::Attempts(key) => Record::Attempts(self.attempts.get(key)?.clone()),
             Key::Hold(id) => Record::Hold(Box::new(self.hold(id)?.clone())),
@@ -205,7 +206,7 @@ impl Ledger {
     /// A run.
     #[must_use]
     pub fn run(&self, id: &RunId) -> Option<&Run> {
-        self.runs.get(id)
+        self.runs.get(id).map(Box::as_ref)
     }
 
     /// The runs whose id begins so: their ids in order, two at most.
@@ -270,7 +271,7 @@ impl Ledger {
     pub fn records(&self) -> impl Iterator<Item = Record> + '_ {
         let meta = std::iter::once(Record::Meta(self.meta.clone()));
         meta.chain(self.hosts.values().cloned().map(Record::Host))
-            .chain(self.runs.values().cloned().map(|run| Record::Run(Box::new(run))))
+            .chain(self.runs.values().cloned().map(Record::Run))
             .chain(self.memory.all().cloned().map(Record::Request))
             .chain(self.attempts.values().cloned().map(Record::Attempts))
             .chain(self.holds.values().cloned().map(|hold| Record::Hold(Box::new(hold))))
@@ -352,7 +353,11 @@ impl Ledger {
     }
 
     pub(super) fn put_run(&mut self, run: Run) {
-        let before = self.runs.get(&run.id).map(Run::changed);
+        self.put_boxed_run(Box::new(run));
+    }
+
+    pub(super) fn put_boxed_run(&mut self, run: Box<Run>) {
+        let before = self.runs.get(&run.id).map(|known| known.changed());
         self.index.note(&run, before);
         self.memory.note_run(&run);
         self.touched.insert(Key::Run(run.id.clone()));

@@ -57,38 +57,72 @@ struct Places {
     held: BTreeSet<LogIndex>,
 }
 
+/// A ledger that is being read, record by record.
+pub struct Loading {
+    ledger: Ledger,
+    places: Places,
+}
+
+impl Loading {
+    /// Nothing was read yet.
+    #[must_use]
+    pub fn begin(cluster: ClusterId, holes: Holes) -> Self {
+        Self { ledger: Ledger::new(cluster, holes), places: Places::default() }
+    }
+
+    /// Takes in the next record, which stood under `key`.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] if it is not this cluster's, not in its place, of newer rules, or contradicts itself or one before.
+    pub fn put(&mut self, key: String, record: Record) -> Result<(), LoadError> {
+        let Self { ledger, places } = self;
+        let own = record.key().to_string();
+        if own != key {
+            return Err(LoadError::Misplaced { key, own });
+        }
+        ledger.check(&record, places).map_err(|detail| LoadError::Unsound { key, detail })?;
+        match record {
+            Record::Meta(meta) => ledger.load_meta(meta)?,
+            Record::Host(host) => ledger.put_host(host),
+            Record::Run(run) => ledger.put_boxed_run(run),
+            Record::Request(remembered) => ledger.put_request(remembered),
+            Record::Attempts(account) => ledger.put_attempts(account),
+            Record::Hold(hold) => ledger.put_hold(*hold),
+        }
+        ledger.is_as_stored();
+        Ok(())
+    }
+
+    /// The ledger, once every record was taken in.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] if two records contradict each other.
+    pub fn end(self) -> Result<Ledger, LoadError> {
+        let mut ledger = self.ledger;
+        ledger.is_loaded();
+        ledger.check_standing()?;
+        Ok(ledger)
+    }
+}
+
 impl Ledger {
     /// The ledger that the stored records are.
     ///
     /// # Errors
     ///
-    /// [`LoadError`] if they are not this cluster's, not in their places, of newer rules, or contradict each other.
+    /// [`LoadError`] as of [`Loading`].
     pub fn load(
         cluster: ClusterId,
         holes: Holes,
         records: impl IntoIterator<Item = (String, Record)>,
     ) -> Result<Self, LoadError> {
-        let mut ledger = Self::new(cluster, holes);
-        let mut places = Places::default();
+        let mut loading = Loading::begin(cluster, holes);
         for (key, record) in records {
-            let own = record.key().to_string();
-            if own != key {
-                return Err(LoadError::Misplaced { key, own });
-            }
-            ledger.check(&record, &mut places).map_err(|detail| LoadError::Unsound { key, detail })?;
-            match record {
-                Record::Meta(meta) => ledger.load_meta(meta)?,
-                Record::Host(host) => ledger.put_host(host),
-                Record::Run(run) => ledger.put_run(*run),
-                Record::Request(remembered) => ledger.put_request(remembered),
-                Record::Attempts(account) => ledger.put_attempts(account),
-                Record::Hold(hold) => ledger.put_hold(*hold),
-            }
-            ledger.is_as_stored();
+            loading.put(key, record)?;
         }
-        ledger.is_loaded();
-        ledger.check_standing()?;
-        Ok(ledger)
+        loading.end()
     }
 
     fn load_meta(&mut self, meta: Meta) -> Result<(), LoadError> {

@@ -68,7 +68,7 @@ pub use diagnosis::Diagnosis;
 pub use entry::EntryPosition;
 pub use hold::{Hold, HoldOwner, HoldScope};
 pub use limits::{InvalidLimits, Limits, LimitsChange};
-pub use load::LoadError;
+pub use load::{LoadError, Loading};
 pub use moment::Moment;
 pub use outcome::{Decision, DecisionKind, Exhausted, Outcome, Rejection, Share, StartDecision};
 pub use reason::{Reason, ReasonCode};

@@ -1,8 +1,10 @@
 //! Identities. Each is a type of its own, so that no two can be mistaken for each other.
 
 use std::fmt;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A text that is not an identity of the kind named.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,12 +30,12 @@ pub fn excerpt(text: &str) -> String {
 /// How many characters of a wrong text an error shows.
 const SHOWN_CHARS: usize = 100;
 
+// Ids are copied into every index and every event: a copy shares the text.
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:literal, $valid:expr) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Checks the text against the rule of its kind.
@@ -41,10 +43,14 @@ macro_rules! text_id {
             /// # Errors
             ///
             /// [`InvalidId`] names the rule that the text breaks.
-            pub fn new(text: impl Into<String>) -> Result<Self, InvalidId> {
-                let value = text.into();
+            pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidId> {
+                let text = text.as_ref();
                 let valid: fn(&str) -> bool = $valid;
-                if valid(&value) { Ok(Self(value)) } else { Err(InvalidId { kind: $kind, value, rule: $rule }) }
+                if valid(text) {
+                    Ok(Self(text.into()))
+                } else {
+                    Err(InvalidId { kind: $kind, value: text.to_owned(), rule: $rule })
+                }
             }
 
             /// The identity as text.
@@ -60,16 +66,26 @@ macro_rules! text_id {
             }
         }
 
-        impl TryFrom<String> for $name {
-            type Error = InvalidId;
-            fn try_from(text: String) -> Result<Self, InvalidId> {
-                Self::new(text)
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
             }
         }
 
-        impl From<$name> for String {
-            fn from(id: $name) -> String {
-                id.0
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                // Straight into its place: a start reads millions of them.
+                struct Text;
+                impl Visitor<'_> for Text {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str(concat!("a ", $kind))
+                    }
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
+                        $name::new(text).map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Text)
             }
         }
 

@@ -101,13 +101,22 @@ fn decoded_entries_come_in_the_order_of_their_keys_however_many_threads_decode()
         assert_eq!(value, format!("value-{key}").as_bytes());
         Ok::<_, StorageError>(key)
     };
-    assert_eq!(view.decoded(FAMILY, decode).unwrap(), keys);
+    let mut taken = Vec::new();
+    view.decoded(FAMILY, decode, |key| {
+        taken.push(key);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(taken, keys);
     let refused = |key: String, _: Vec<u8>| match key.as_str() {
         "00017" | "04999" => Err(StorageError::failed("decoding", folder.path(), key)),
         _ => Ok(()),
     };
-    let error = view.decoded(FAMILY, refused).unwrap_err();
+    let error = view.decoded(FAMILY, refused, Ok).unwrap_err();
     assert!(error.to_string().contains("00017"), "the first of them is told: {error}");
+    let take = |key: String| Err(StorageError::failed("taking", folder.path(), key));
+    let error = view.decoded(FAMILY, decode, take).unwrap_err();
+    assert!(error.to_string().contains("taking") && error.to_string().contains("00000"), "{error}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub(super) async fn add_ended_runs(data_dir: &Path, count: usize) -> anyhow::Res
     journal(&dir, &ended)
 }
 
-/// Commits `count` runs from the interlock to `APPLIED`, from the `first`th on.
+/// Commits `count` runs from the interlock to `RECOVERED`, from the `first`th on.
 async fn write(dir: &DataDir, tuning: Tuning, first: usize, count: usize) -> anyhow::Result<Vec<Ended>> {
     let voter = Voter::start(dir.path(), dir.identity().cluster.clone(), tuning).await?;
     let local = HostName::new("local")?;
@@ -83,6 +83,7 @@ async fn recovered(voter: &Voter, workload: &Workload, nth: u64) -> anyhow::Resu
     let position = voter.commit(workload.open(&run, &before)?).await?;
     voter.commit(workload.replied(&run)).await?;
     voter.commit(workload.seen(&run, &after)).await?;
+    voter.commit(workload.well(&run, &after)).await?;
     Ok(Ended { run, container: before.id, index: position.index })
 }
 

@@ -16,7 +16,7 @@ use super::super::stage::{Folder, utf8};
 use super::cost;
 use super::disk::Disk;
 use super::plan::Plan;
-use super::recoveries::{is_settled, name};
+use super::recoveries::{container, is_settled, name};
 use super::spread::Spread;
 use super::steps::{Step, Steps};
 use super::waiting::Ends;
@@ -24,7 +24,7 @@ use super::world::{admits, client, raise_limits, recover};
 use crate::docker::{TcpOptions, parse_instant};
 use crate::node::{DevNotice, DevOptions, run_dev};
 use crate::rpc::v1::RunStatus;
-use crate::sim::{ContainerSpec, Endpoint, Engine, Entry, Event};
+use crate::sim::{Endpoint, Engine, Entry, Event};
 
 /// How many containers the engine has.
 const CONTAINERS: usize = 16;
@@ -80,8 +80,7 @@ struct Sample {
 /// Measures it.
 pub(super) async fn measure(disk: &mut Disk, plan: &Plan, steps: &Steps) -> anyhow::Result<FirstByte> {
     let sockets = Folder::make("relatch-bench")?;
-    let engine = (0..CONTAINERS)
-        .fold(Engine::builder(), |builder, nth| builder.container(ContainerSpec::named(name(nth))));
+    let engine = (0..CONTAINERS).fold(Engine::builder(), |builder, nth| builder.container(container(nth)));
     let engine = engine.build()?;
     let socket = sockets.engine_socket();
     engine.serve_unix(&socket).await?;

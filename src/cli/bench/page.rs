@@ -192,8 +192,8 @@ fn recoveries(report: &Report) -> String {
     format!(
         "## Whole recoveries\n\n\
          From the request over gRPC to `APPLIED`: `relatch dev` and the simulated engine as processes of their own, a \
-         container that stops at once, each requester with a connection and with containers of its own. Limits were \
-         raised first by `relatch limits set {}`.\n\n{}",
+         container that stops at once and is healthy as soon as it runs, each requester with a connection and with \
+         containers of its own. Limits were raised first by `relatch limits set {}`.\n\n{}",
         limits().join(" "),
         table.show()
     )

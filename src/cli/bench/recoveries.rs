@@ -16,7 +16,7 @@ use super::spread::{Spread, per_s};
 use super::waiting::Ends;
 use super::world::{World, client, raise_limits, recover};
 use crate::rpc::v1::{Run, RunStatus};
-use crate::sim::ContainerSpec;
+use crate::sim::{ContainerSpec, Health};
 
 /// What so many requesters had recovered.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -39,7 +39,7 @@ pub(super) struct Recovered {
 
 /// So many requesters at the same time, each with containers of its own, on an empty ledger.
 pub(super) async fn measure(disk: &mut Disk, plan: &Plan, requesters: usize) -> anyhow::Result<Recovered> {
-    let containers = (0..plan.containers).map(|nth| ContainerSpec::named(name(nth))).collect();
+    let containers = (0..plan.containers).map(container).collect();
     let (world, _) =
         World::start(containers, &disk.folder().join(format!("recoveries-{requesters}"))).await?;
     raise_limits(&world.addr).await?;
@@ -102,6 +102,12 @@ async fn turns(
         turns.push((at.elapsed(), run.status()));
     }
     Ok(turns)
+}
+
+/// One that is healthy as soon as it runs: a container without a health check would be watched for a while, and those
+/// that are watched grow with the rate that is measured.
+pub(super) fn container(nth: usize) -> ContainerSpec {
+    ContainerSpec::named(name(nth)).health(Health::Healthy)
 }
 
 pub(super) fn name(nth: usize) -> String {

@@ -2,12 +2,12 @@
 
 use crate::ledger::{
     ANONYMOUS, Attest, Attestation, Baseline, Command, Diagnosis, DispatcherRef, Guard, Limits, Observe,
-    OpenInterlock, Proposer, RecordExchange, Request,
+    OpenInterlock, Proposer, RecordExchange, Request, Verify,
 };
 use crate::model::{
     ContainerId, ContainerState, EngineId, EngineInstant, EngineProof, Exchange, Grace, GraceSource, Health,
-    Incarnation, InvalidId, JournalPosition, NodeId, NotWritten, NotWrittenCause, Observation, ProcessNonce,
-    Reply, RequestId, RunId, Sighting, StartedAt, Target, Term, Wire,
+    HealthCheck, Incarnation, InvalidId, JournalPosition, NodeId, NotWritten, NotWrittenCause, Observation,
+    ProcessNonce, Reply, RequestId, RunId, Sighting, StartedAt, Target, Term, Wire,
 };
 
 /// How long an attempt counts while things are measured: an account holds all that count, and nobody restarts a
@@ -77,8 +77,12 @@ impl Workload {
                 },
                 name: container.name.clone(),
                 state: ContainerState::Running,
-                health: Health::None,
-                health_check: None,
+                health: Health::Healthy,
+                health_check: Some(HealthCheck {
+                    interval_ms: 30_000,
+                    timeout_ms: 5_000,
+                    start_period_ms: 0,
+                }),
             },
             expect: None,
             grace: Grace { seconds: 10, source: GraceSource::Policy },
@@ -108,16 +112,26 @@ impl Workload {
 
     /// The container was seen in its next life.
     pub(super) fn seen(&self, run: &RunId, container: &Container) -> Command {
-        let observation = Observation::Seen(Sighting {
+        let observation = Observation::Seen(self.sighting(container));
+        Command::Observe(Box::new(Observe { run: run.clone(), observation }))
+    }
+
+    /// And it is well.
+    pub(super) fn well(&self, run: &RunId, container: &Container) -> Command {
+        let sighting = Some(self.sighting(container));
+        Command::Verify(Box::new(Verify { run: run.clone(), sighting, unseen: None }))
+    }
+
+    fn sighting(&self, container: &Container) -> Sighting {
+        Sighting {
             engine_id: self.engine.clone(),
             container_id: container.id.clone(),
             name: container.name.clone(),
             started_at: StartedAt::At(container.started_at),
             finished_at: None,
             state: ContainerState::Running,
-            health: Health::None,
-        });
-        Command::Observe(Box::new(Observe { run: run.clone(), observation }))
+            health: Health::Healthy,
+        }
     }
 }
 
