@@ -10,7 +10,7 @@ use std::time::Duration;
 use openraft::async_runtime::WatchReceiver as _;
 use openraft::errors::{ClientWriteError, RaftError};
 use openraft::raft::Precondition;
-use openraft::{ChangeMembers, RaftMetrics};
+use openraft::{ChangeMembers, Instant as _, RaftMetrics};
 use tokio::time::timeout;
 
 use super::node::Consensus;
@@ -274,7 +274,9 @@ impl Consensus {
     fn leading(&self) -> Result<MembersView, MembersError> {
         let view = self.members();
         if self.leadership().borrow().is_none() {
-            return Err(MembersError::NotLeader { leader: view.leader.filter(|leader| *leader != view.node) });
+            return Err(MembersError::NotLeader {
+                leader: view.leader.filter(|leader| *leader != view.node),
+            });
         }
         Ok(view)
     }

@@ -70,7 +70,8 @@ impl Consensus {
         let snapshots = snapshots.await.unwrap_or_else(|panic| resume_unwind(panic.into_panic()))?;
         let snapshots = Arc::new(snapshots);
         let log = LogStore::open(database.clone())?;
-        let machine = StateMachine::open(database.clone(), Arc::clone(&state), Arc::clone(&snapshots), settings.holes)?;
+        let machine =
+            StateMachine::open(database.clone(), Arc::clone(&state), Arc::clone(&snapshots), settings.holes)?;
         let (node, network) = (settings.node(), Network::new(settings.peers));
         let raft = Raft::new(node.0, config, network, log, machine)
             .await

@@ -48,8 +48,13 @@ impl Watcher {
         database: watch::Receiver<Option<String>>,
         stopping: Arc<AtomicBool>,
     ) -> Signals {
-        let watcher =
-            Self { node, stopping, leadership: watch::Sender::new(None), leader: watch::Sender::new(None), fatal: watch::Sender::new(None) };
+        let watcher = Self {
+            node,
+            stopping,
+            leadership: watch::Sender::new(None),
+            leader: watch::Sender::new(None),
+            fatal: watch::Sender::new(None),
+        };
         let signals = Signals {
             leadership: watcher.leadership.subscribe(),
             leader: watcher.leader.subscribe(),

@@ -69,7 +69,9 @@ impl CallerCheck {
             ));
         }
         if caller.node == *node && caller.process != self.own.process {
-            return Err(format!("another process calls itself node {node} too: its data was copied; end one of the two"));
+            return Err(format!(
+                "another process calls itself node {node} too: its data was copied; end one of the two"
+            ));
         }
         let now_ms = self.clock.monotonic_ms();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,8 +119,8 @@ impl Lives {
 
 impl Interceptor for CallerCheck {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        let checked = introduced(request.metadata())
-            .and_then(|(caller, to)| self.check(&caller, to).map(|()| caller));
+        let checked =
+            introduced(request.metadata()).and_then(|(caller, to)| self.check(&caller, to).map(|()| caller));
         match checked {
             Ok(caller) => {
                 request.extensions_mut().insert(caller);

@@ -13,6 +13,7 @@ use relatch::docker::{Endpoint as Address, Engine as Client, EngineLimits};
 use relatch::env::{Clock, OsRandomness, SystemClock};
 use relatch::ledger::{BindHost, Command, DispatcherRef, Guard, LimitsChange, Proposer, Run};
 use relatch::model::{Holes, HostName, NodeId, ProcessNonce, RequestId, RunId, Target, Term};
+use relatch::rpc::{Caller, Peers};
 use relatch::storage::{DataDir, Database, Identity};
 
 use crate::world::{GIVE_UP_AFTER, World};
@@ -25,6 +26,11 @@ impl Ahead {
     pub fn skip_ms(&self, ms: u64) {
         self.0.fetch_add(ms, Ordering::SeqCst);
     }
+}
+
+/// This process, as its node calls it.
+fn nonce() -> ProcessNonce {
+    ProcessNonce::new("f".repeat(32)).expect("a nonce")
 }
 
 impl Clock for Ahead {
@@ -63,8 +69,7 @@ impl Leader {
         let log = Database::open(dir.part("raft"), consensus::FAMILIES).expect("a database");
         let clock = Arc::new(Ahead::default());
         let settings = consensus::Settings {
-            node,
-            cluster,
+            peers: Peers::new(Caller { cluster, node, process: nonce() }),
             holes: Holes::none(),
             clock: Arc::<Ahead>::clone(&clock),
             dir: dir.path().to_owned(),
@@ -149,11 +154,10 @@ async fn coordinate(
     consensus: &Consensus,
     hosts: BTreeMap<HostName, HostLink>,
 ) -> (Coordinator, Supervision) {
-    let nonce = ProcessNonce::new("f".repeat(32)).expect("a nonce");
     let (coordinator, supervision) = Coordinator::start(Parts {
         consensus: consensus.clone(),
         hosts,
-        proposer: Proposer { node: NodeId(1), nonce },
+        proposer: Proposer { node: NodeId(1), nonce: nonce() },
         clock: Arc::new(SystemClock),
         randomness: Arc::new(OsRandomness),
         own_container: None,

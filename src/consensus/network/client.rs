@@ -6,10 +6,9 @@ use std::time::Duration;
 use futures::{Stream, StreamExt as _};
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Timeout, Unreachable};
 use openraft::network::{RPCOption, RPCTypes, RaftNetworkFactory, RaftNetworkV2};
-use openraft::raft::message::{TransferLeaderRequest, TransferLeaderResponse};
 use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError, StreamAppendResult,
-    VoteRequest, VoteResponse,
+    TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use openraft::{AnyError, OptionalSend};
 use tonic::{Code, Status};
@@ -28,7 +27,8 @@ pub(super) const MESSAGE_BYTES: usize = 32 << 20;
 const TRANSFER: Duration = Duration::from_secs(2);
 
 /// The boxed streams that the library hands around.
-type Appended<'s> = futures::stream::BoxStream<'s, Result<StreamAppendResult<TypeConfig>, RPCError<TypeConfig>>>;
+type Appended<'s> =
+    futures::stream::BoxStream<'s, Result<StreamAppendResult<TypeConfig>, RPCError<TypeConfig>>>;
 
 /// Makes the links to the other members.
 #[derive(Debug, Clone)]
@@ -106,15 +106,11 @@ impl RaftNetworkV2<TypeConfig> for Peer {
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<TypeConfig>, RPCError<TypeConfig>> {
         let limit = option.hard_ttl();
+        let late =
+            Timeout { action: RPCTypes::AppendEntries, id: self.own, target: self.node, timeout: limit };
         let mut answers = self.stream_append(futures::stream::iter([request]), option).await?;
         match tokio::time::timeout(limit, answers.next()).await {
-            Err(_) => Err(Timeout {
-                action: RPCTypes::AppendEntries,
-                id: self.own,
-                target: self.node,
-                timeout: limit,
-            }
-            .into()),
+            Err(_) => Err(late.into()),
             Ok(None) => Err(malformed("it ended without an answer".to_owned())),
             Ok(Some(answer)) => Ok(match answer? {
                 Ok(last) => AppendEntriesResponse::PartialSuccess(last),
@@ -134,7 +130,8 @@ impl RaftNetworkV2<TypeConfig> for Peer {
     {
         Box::pin(async move {
             let mut client = self.client()?;
-            let answers = client.append(input.map(wire::from_append)).await.map_err(|status| failed(&status))?;
+            let answers =
+                client.append(input.map(wire::from_append)).await.map_err(|status| failed(&status))?;
             let answers = answers.into_inner().map(|answer| {
                 wire::to_appended(answer.map_err(|status| failed(&status))?).map_err(malformed)
             });

@@ -151,9 +151,14 @@ impl Installer {
         let mut file = self.snapshots.arriving().map_err(|error| Status::internal(error.to_string()))?;
         let mut offset = 0;
         while let Some(part) = next(parts).await? {
-            let Part::Piece(piece) = part else { return Err(broken("a second head stands among its pieces")) };
+            let Part::Piece(piece) = part else {
+                return Err(broken("a second head stands among its pieces"));
+            };
             if piece.offset != offset || piece.data.is_empty() {
-                return Err(broken(format!("a piece for byte {} comes where byte {offset} is due", piece.offset)));
+                return Err(broken(format!(
+                    "a piece for byte {} comes where byte {offset} is due",
+                    piece.offset
+                )));
             }
             if crc32c::crc32c(&piece.data) != piece.crc32c {
                 return Err(broken(format!("the checksum of the piece at byte {offset} does not match")));
@@ -185,7 +190,8 @@ impl Installer {
 async fn next(
     parts: &mut (impl Stream<Item = Result<InstallRequest, Status>> + Unpin),
 ) -> Result<Option<Part>, Status> {
-    let part = timeout(PIECE, parts.next()).await.map_err(|_| broken(format!("no piece came within {PIECE:?}")))?;
+    let part =
+        timeout(PIECE, parts.next()).await.map_err(|_| broken(format!("no piece came within {PIECE:?}")))?;
     part.transpose()?.map(|request| request.part.ok_or_else(|| broken("a part of it is empty"))).transpose()
 }
 
@@ -195,7 +201,11 @@ fn broken(detail: impl Into<String>) -> Status {
 
 /// Whether a protocol-following leader of `vote` can have a snapshot of `last`, beside what is `committed` here. The
 /// library takes it for granted.
-pub(super) fn is_consistent(vote: &Vote, last: Option<&LogId>, committed: Option<&LogId>) -> Result<(), Status> {
+pub(super) fn is_consistent(
+    vote: &Vote,
+    last: Option<&LogId>,
+    committed: Option<&LogId>,
+) -> Result<(), Status> {
     use openraft::vote::RaftLeaderId as _;
     let Some(last) = last else { return Err(broken("it contains no entry")) };
     let term = |id: &LogId| id.committed_leader_id().term;

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
-use openraft::raft::message::TransferLeaderRequest;
-use openraft::raft::AppendEntriesRequest;
 use openraft::Raft;
+use openraft::raft::{AppendEntriesRequest, TransferLeaderRequest};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::super::state_machine::StateMachine;
@@ -62,7 +61,9 @@ impl Served for PeerService {
     ) -> Result<Response<Self::AppendStream>, Status> {
         // What is malformed ends the stream of requests, and its error is the last answer.
         let (fault, mut faults) = tokio::sync::mpsc::channel(1);
-        let requests = request.into_inner().map(|asked| asked.and_then(|asked| wire::to_append(asked).map_err(malformed)));
+        let requests = request
+            .into_inner()
+            .map(|asked| asked.and_then(|asked| wire::to_append(asked).map_err(malformed)));
         let requests = requests.scan(fault, |fault, asked| {
             let asked: Option<AppendEntriesRequest<TypeConfig>> = match asked {
                 Ok(asked) => Some(asked),
@@ -93,7 +94,10 @@ impl Served for PeerService {
         Ok(Response::new(wire::from_vote_response(&answer)))
     }
 
-    async fn transfer(&self, request: Request<TransferRequest>) -> Result<Response<TransferResponse>, Status> {
+    async fn transfer(
+        &self,
+        request: Request<TransferRequest>,
+    ) -> Result<Response<TransferResponse>, Status> {
         let TransferRequest { from, to, last } = request.into_inner();
         let from = wire::to_vote(from).map_err(malformed)?;
         let asked = TransferLeaderRequest::new(from, to, last.map(wire::to_log_id));
@@ -108,7 +112,8 @@ impl Served for PeerService {
     ) -> Result<Response<InstallResponse>, Status> {
         let raft = &self.0.raft;
         let taken = self.0.installer.take(request.into_inner(), async |vote, snapshot| {
-            let committed = raft.with_raft_state(|state| state.committed().copied()).await.map_err(ended)?;
+            let committed =
+                raft.with_raft_state(|state| state.local_committed().copied()).await.map_err(ended)?;
             is_consistent(&vote, snapshot.meta.last_log_id.as_ref(), committed.as_ref())?;
             raft.install_full_snapshot(vote, snapshot).await.map_err(ended)
         });

@@ -1,6 +1,8 @@
 //! Raft's messages, to and from protobuf. Entries travel in the form that the log stores.
 
-use openraft::raft::{AppendEntriesRequest, StreamAppendError, StreamAppendResult, VoteRequest, VoteResponse};
+use openraft::raft::{
+    AppendEntriesRequest, StreamAppendError, StreamAppendResult, VoteRequest, VoteResponse,
+};
 use openraft::vote::RaftLeaderId as _;
 
 use super::super::stored::StoredEntry;
@@ -29,7 +31,8 @@ pub(super) fn to_log_id(id: proto::LogId) -> LogId {
 }
 
 pub(super) fn from_append(request: AppendEntriesRequest<TypeConfig>) -> proto::AppendRequest {
-    let entry = |entry| serde_json::to_vec(&StoredEntry::from(entry)).expect("what is proposed was stored before");
+    let entry =
+        |entry| serde_json::to_vec(&StoredEntry::from(entry)).expect("what is proposed was stored before");
     proto::AppendRequest {
         vote: Some(from_vote(&request.vote)),
         previous: request.prev_log_id.as_ref().map(from_log_id),
@@ -38,7 +41,9 @@ pub(super) fn from_append(request: AppendEntriesRequest<TypeConfig>) -> proto::A
     }
 }
 
-pub(super) fn to_append(request: proto::AppendRequest) -> Result<AppendEntriesRequest<TypeConfig>, Malformed> {
+pub(super) fn to_append(
+    request: proto::AppendRequest,
+) -> Result<AppendEntriesRequest<TypeConfig>, Malformed> {
     let entry = |stored: Vec<u8>| {
         let stored: StoredEntry = serde_json::from_slice(&stored).map_err(|error| error.to_string())?;
         stored.into_entry()
@@ -73,7 +78,9 @@ pub(super) fn from_appended(result: StreamAppendResult<TypeConfig>) -> proto::Ap
     proto::AppendResponse { answer: Some(answer) }
 }
 
-pub(super) fn to_appended(response: proto::AppendResponse) -> Result<StreamAppendResult<TypeConfig>, Malformed> {
+pub(super) fn to_appended(
+    response: proto::AppendResponse,
+) -> Result<StreamAppendResult<TypeConfig>, Malformed> {
     Ok(match response.answer.ok_or("it has no answer")? {
         Answer::Flushed(flushed) => Ok(flushed.last.map(to_log_id)),
         Answer::Conflict(id) => Err(StreamAppendError::Conflict(to_log_id(id))),

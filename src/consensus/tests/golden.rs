@@ -32,7 +32,7 @@ fn records(level: u32) -> BTreeMap<String, Record> {
 /// The last entry of the golden logs, and a membership that was being changed.
 fn header() -> Header {
     let voters = vec![[1, 2, 3].into(), [2, 3].into()];
-    let member = |node: u64| (node, Member { address: format!("n{node}:7371") });
+    let member = |node: u64| (node, Member { address: format!("n{node}:7371"), ..Member::default() });
     let members = Membership::new(voters, [1, 2, 3].map(member).into_iter().collect::<BTreeMap<_, _>>());
     let membership = StoredMembership::new(Some(id(1, 7)), members.unwrap());
     let last = StoredLogId { term: 1, index: 200 };

@@ -16,8 +16,8 @@ use crate::ledger::{
     BindHost, Command, DispatcherRef, EntryPosition, Guard, Outcome, RULES_LEVEL, Record, Stamped,
 };
 use crate::model::{
-    ClusterId, ClusterTime, EngineId, Holes, HostName, JournalId, JournalPosition, NodeId, ProcessNonce, Term,
-    WallTime,
+    ClusterId, ClusterTime, EngineId, Holes, HostName, JournalId, JournalPosition, NodeId, ProcessNonce,
+    Term, WallTime,
 };
 use crate::rpc::{Caller, Peers};
 use crate::storage::Database;
