@@ -65,6 +65,7 @@ fn history() -> World {
     what_is_watched(&mut world);
     what_is_told_once(&mut world);
     what_is_asked_for_so(&mut world);
+    world.apply(Command::RaiseRulesLevel { level: 4 });
     world
 }
 
