@@ -18,6 +18,9 @@ pub struct ListFilter {
     pub running_only: bool,
     /// Each as `key` or `key=value`; a container needs all of them.
     pub labels: Vec<String>,
+    /// Only the container of this own name, and perhaps others: engines differ in what they take for a part of a name,
+    /// so whoever asks compares. Letters, digits, `_`, `.` and `-` alone; anything else is not asked for.
+    pub name: Option<String>,
 }
 
 /// A container as a list shows it.
@@ -55,9 +58,17 @@ impl Engine {
 impl ListFilter {
     fn path(&self) -> String {
         let mut path = format!("/containers/json?all={}", !self.running_only);
+        let mut filters = serde_json::Map::new();
         if !self.labels.is_empty() {
+            filters.insert("label".to_owned(), self.labels.as_slice().into());
+        }
+        if let Some(name) = self.name.as_ref().filter(|name| is_plain(name)) {
+            // An expression, in which a point stands for any character.
+            filters.insert("name".to_owned(), vec![format!("^/{name}$")].into());
+        }
+        if !filters.is_empty() {
             path.push_str("&filters=");
-            for byte in serde_json::json!({ "label": self.labels }).to_string().bytes() {
+            for byte in serde_json::Value::Object(filters).to_string().bytes() {
                 match byte {
                     b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
                         path.push(byte.into())
@@ -69,6 +80,10 @@ impl ListFilter {
         }
         path
     }
+}
+
+fn is_plain(name: &str) -> bool {
+    name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }
 
 /// What is read of one container. An entry has a full id, or the list is refused: so none is read that is shorter.

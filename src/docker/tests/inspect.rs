@@ -446,7 +446,7 @@ async fn a_list_has_own_names_alone_and_asks_for_the_labels_named() {
     ])
     .to_string();
     let raw = engine(move |_| engine_reply(200, &body));
-    let filter = ListFilter { running_only: false, labels: vec!["a=b c".to_owned()] };
+    let filter = ListFilter { labels: vec!["a=b c".to_owned()], ..ListFilter::default() };
     let listed = raw.engine().list(&filter).await.unwrap();
     assert_eq!(listed.len(), 2);
     assert_eq!((listed[0].id.as_str(), &listed[0].names[..]), (ID, &["web".to_owned()][..]));
@@ -480,4 +480,23 @@ async fn events_are_hints_and_their_stream_ends_with_the_connection() {
     assert_eq!(arrived.len(), 1, "more than one connection");
     let text = String::from_utf8_lossy(&arrived[0]);
     assert!(text.contains("GET /v1.41/events?filters=%7B%22type%22%3A%5B%22container%22%5D%2C"), "{text}");
+}
+
+#[tokio::test]
+async fn a_list_asks_for_a_plain_name_and_for_none_that_an_engine_may_read_otherwise() {
+    let raw = engine(|_| engine_reply(200, "[]"));
+    for name in ["shop-web.1_x", "a|b"] {
+        let filter = ListFilter { name: Some(name.to_owned()), ..ListFilter::default() };
+        raw.engine().list(&filter).await.unwrap();
+    }
+    let arrived = raw.after(2).await;
+    let asked = |at: usize, expected: &str| {
+        let text = String::from_utf8_lossy(&arrived[at]);
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    };
+    asked(
+        0,
+        "/containers/json?all=true&filters=%7B%22name%22%3A%5B%22%5E%2Fshop-web.1_x%24%22%5D%7D HTTP/1.1",
+    );
+    asked(1, "/containers/json?all=true HTTP/1.1");
 }
