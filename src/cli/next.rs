@@ -73,7 +73,12 @@ fn not_well(run: &Run) -> Option<String> {
         ));
     }
     let target = plain(&run.target);
-    is_for(run, TARGET_NOT_SEEN).then(|| format!("`relatch explain {target}` looks at the container again"))
+    is_not_seen(run).then(|| format!("`relatch explain {target}` looks at the container again"))
+}
+
+/// True if nobody could see the container when its verify window ended.
+pub(super) fn is_not_seen(run: &Run) -> bool {
+    is_for(run, TARGET_NOT_SEEN)
 }
 
 /// How much longer the restart may still start the container by itself; none once it cannot, and a start is admitted.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::duration;
-use super::next::next;
+use super::next::{is_not_seen, next};
 use super::table::{Fields, Table};
 use super::text::{plain, word};
 use super::times::instant;
@@ -156,6 +156,9 @@ fn status_line(run: &Run) -> String {
 fn verification_line(run: &Run) -> String {
     match (&run.verification_ends_in, run.verification()) {
         (Some(left), _) => format!("{}, for {} at most", verification(run), length(left)),
+        (None, Verification::Unverified) if is_not_seen(run) => {
+            format!("{} (it could not be seen)", verification(run))
+        }
         (None, Verification::Unverified) => format!("{} (it has no health check)", verification(run)),
         (None, _) => verification(run).to_owned(),
     }
@@ -314,6 +317,8 @@ mod tests {
         let text = run(&seen);
         assert!(text.contains("UNVERIFIED (it has no health check)\n"), "{text}");
         assert!(text.contains("leader-only (no agent beside the engine"), "{text}");
+        seen.reasons = vec![Reason { code: "target-not-seen".into(), ..Reason::default() }];
+        assert!(run(&seen).contains("UNVERIFIED (it could not be seen)\n"), "{}", run(&seen));
     }
 
     #[test]

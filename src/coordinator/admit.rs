@@ -7,9 +7,9 @@ use tracing::{Instrument, debug_span};
 use super::ask::unexpected;
 use super::grace::grace;
 use super::request::{Answer, RecoveryRequest, RequestError};
-use super::resolve::{Resolved, is_this_process, listed, resolve};
+use super::resolve::{Resolved, find, is_this_process, listed};
 use super::shared::{AUTHORITY_MS, HostLink, Shared};
-use crate::docker::{Inspection, ListFilter};
+use crate::docker::Inspection;
 use crate::env::failpoint;
 use crate::ledger::{
     Baseline, Command, Decision, DecisionKind, Diagnosis, DispatcherRef, OpenInterlock, Outcome, Reason,
@@ -202,11 +202,10 @@ async fn look_at_it(shared: &Shared, host: &HostLink, request: &RecoveryRequest)
     };
     let unresolved = |code, detail| refuse(&request.spelling, code, detail);
 
-    let containers = engine
-        .list(&ListFilter::default())
+    let found = find(engine, &request.spelling)
         .await
         .map_err(|error| unresolved(ReasonCode::BaselineUnreadable, error.to_string()))?;
-    let (id, target) = match resolve(&request.spelling, &containers) {
+    let (id, target) = match found {
         Resolved::One(id, target) => (id, target),
         Resolved::Several(found) => {
             let found: Vec<Target> = found.into_iter().map(|(_, target)| target).collect();

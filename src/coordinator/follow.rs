@@ -16,6 +16,10 @@ use crate::model::{ContainerId, JournalWord, Observation, RunId, Term};
 /// The pause between two looks at a container whose restart was applied.
 const VERIFY_EVERY: Duration = Duration::from_secs(1);
 
+/// How often it is looked for at the end of its verify window before it is said that it cannot be seen. With the usual
+/// limit of an inspect that takes 8 s at most, which is less than `recover --wait` waits beyond the window.
+const LOOKS_AT_THE_END: u32 = 3;
+
 /// Steps 7 to 9: looks, with growing pauses, until the run is settled; then until its recovery is known, and
 /// its exchange has ended or its quarantine is over.
 pub(super) async fn follow_to_the_end(shared: &Shared, term: Term, id: &RunId) -> Result<(), Deposed> {
@@ -154,6 +158,7 @@ async fn learn_from_the_dispatcher(
 /// known before. What changes nothing is not committed.
 async fn verify_to_the_end(shared: &Shared, term: Term, id: &RunId) -> Result<(), Deposed> {
     let mut was_down = None;
+    let mut failed_at_the_end = 0;
     loop {
         let Some(run) = shared.run(id) else { return Ok(()) };
         let (Verification::Pending { until }, Status::Applied { observed, .. }) =
@@ -172,6 +177,11 @@ async fn verify_to_the_end(shared: &Shared, term: Term, id: &RunId) -> Result<()
             // A restart by somebody else stops it first: only one that stays down is.
             Some(Verification::NotRecovered) if is_early && was_down != look.sighting => {
                 was_down = look.sighting;
+                sleep(VERIFY_EVERY).await;
+            }
+            // A look that failed or was late says nothing of the container: the next one may.
+            Some(_) if has_failed(&look) && failed_at_the_end + 1 < LOOKS_AT_THE_END => {
+                failed_at_the_end += 1;
                 sleep(VERIFY_EVERY).await;
             }
             Some(_) => {
@@ -197,12 +207,19 @@ async fn look_for_recovery(shared: &Shared, run: &Run, container_id: &ContainerI
         Some(host) => host.dispatcher.engine().observe(container_id).await,
         None => Observation::Unreadable { detail: "its host is not known to this node".to_owned() },
     };
-    let (sighting, unseen) = match seen {
-        Observation::Seen(sighting) => (Some(sighting), None),
-        Observation::Gone { .. } => {
-            (None, Some("the engine answers that there is no such container".to_owned()))
+    let (sighting, unseen, gone) = match seen {
+        Observation::Seen(sighting) => (Some(sighting), None, None),
+        Observation::Gone { engine_id, .. } => {
+            (None, Some("the engine answers that there is no such container".to_owned()), Some(engine_id))
         }
-        Observation::Unreadable { detail } => (None, Some(detail)),
+        Observation::Unreadable { detail } => (None, Some(detail), None),
     };
-    Verify { run: run.id.clone(), sighting, unseen: unseen.filter(|_| shared.knows_rules(3)) }
+    let unseen = unseen.filter(|_| shared.knows_rules(3));
+    let gone = gone.filter(|_| shared.knows_rules(4));
+    Verify { run: run.id.clone(), sighting, unseen, gone }
+}
+
+/// True if it shows neither the container nor that there is none.
+fn has_failed(look: &Verify) -> bool {
+    look.sighting.is_none() && look.gone.is_none()
 }

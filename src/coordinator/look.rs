@@ -1,9 +1,8 @@
 //! One look at a run's container.
 
 use super::facts::{OrderOf, observe, open_run};
-use super::resolve::{Resolved, resolve};
+use super::resolve::{Resolved, find};
 use super::shared::{Deposed, HostLink, Shared};
-use crate::docker::ListFilter;
 use crate::env::failpoint;
 use crate::ledger::{Baseline, Proof, Run, Status};
 use crate::model::{ContainerId, Observation, RunId, Term};
@@ -67,9 +66,8 @@ async fn see(host: &HostLink, run: &Run, baseline: &Baseline) -> Observation {
 }
 
 async fn successor_of(host: &HostLink, run: &Run) -> Result<Option<ContainerId>, String> {
-    let containers =
-        host.dispatcher.engine().list(&ListFilter::default()).await.map_err(|error| error.to_string())?;
-    Ok(match resolve(&run.target, &containers) {
+    let found = find(host.dispatcher.engine(), &run.target).await.map_err(|error| error.to_string())?;
+    Ok(match found {
         Resolved::One(id, _) => Some(id),
         // It was replaced, if not by one alone.
         Resolved::Several(found) => found.into_iter().next().map(|(id, _)| id),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::docker::{ContainerSummary, Inspection};
+use crate::docker::{ContainerSummary, Engine, EngineError, Inspection, ListFilter};
 use crate::model::{ContainerId, HostName, Target, Wire};
 
 /// How many containers are listed at most.
@@ -23,29 +23,71 @@ pub(super) enum Resolved {
     None(Vec<Target>),
 }
 
+/// Finds the container that a spelling stands for on an engine. All of its containers are read only where none answers
+/// to the spelling as to a name: that takes a busy engine a moment, and is for what may begin an id, or is not there.
+pub(super) async fn find(engine: &Engine, spelling: &Target) -> Result<Resolved, EngineError> {
+    if let Some(filter) = narrowed(spelling) {
+        let some = engine.list(&filter).await?;
+        if let Some(found) = by_name(spelling, &some) {
+            return Ok(found);
+        }
+    }
+    Ok(resolve(spelling, &engine.list(&ListFilter::default()).await?))
+}
+
+/// What all containers pass that answer to the spelling by name: so whatever else is there, [`by_name`] finds the same
+/// among those that pass.
+fn narrowed(spelling: &Target) -> Option<ListFilter> {
+    match spelling.path().split('/').collect::<Vec<_>>()[..] {
+        [name] => Some(ListFilter { name: Some(name.to_owned()), ..ListFilter::default() }),
+        [project, service] | [project, service, _] => {
+            let labels = vec![format!("{PROJECT}={project}"), format!("{SERVICE}={service}")];
+            Some(ListFilter { labels, ..ListFilter::default() })
+        }
+        _ => None,
+    }
+}
+
 /// Finds the container that a spelling stands for among all of a host's containers.
 ///
 /// A name goes before the beginning of an id, and Compose labels before both.
 pub(super) fn resolve(spelling: &Target, containers: &[ContainerSummary]) -> Resolved {
-    let host = spelling.host();
+    let by_id = || first_of(spelling, containers, &[&|c| c.id.answers_to(spelling.path())]);
+    by_name(spelling, containers).or_else(by_id).unwrap_or_else(|| {
+        Resolved::None(told_apart(spelling.host(), &containers.iter().collect::<Vec<_>>()))
+    })
+}
+
+/// The same by Compose labels and names alone; none if no container answers to the spelling by these.
+fn by_name(spelling: &Target, containers: &[ContainerSummary]) -> Option<Resolved> {
     let path = spelling.path();
-    let rules: [&dyn Fn(&ContainerSummary) -> bool; 3] = [
-        &|c| compose_of(c).is_some_and(|compose| compose.answers_to(path)),
-        &|c| c.names.iter().any(|name| name == path),
-        &|c| c.id.answers_to(path),
-    ];
-    for rule in rules {
+    first_of(
+        spelling,
+        containers,
+        &[&|c| compose_of(c).is_some_and(|compose| compose.answers_to(path)), &|c| {
+            c.names.iter().any(|name| name == path)
+        }],
+    )
+}
+
+/// What the first rule finds that finds anything.
+fn first_of(
+    spelling: &Target,
+    containers: &[ContainerSummary],
+    rules: &[&dyn Fn(&ContainerSummary) -> bool],
+) -> Option<Resolved> {
+    let host = spelling.host();
+    rules.iter().find_map(|rule| {
         let found: Vec<&ContainerSummary> = containers.iter().filter(|c| rule(c)).collect();
         match found.as_slice() {
-            [] => {}
-            [one] => return Resolved::One(one.id.clone(), canonical(host, one)),
+            [] => None,
+            [one] => Some(Resolved::One(one.id.clone(), canonical(host, one))),
             several => {
                 let ids = several.iter().map(|c| c.id.clone());
-                return Resolved::Several(ids.zip(told_apart(host, several)).collect());
+                Some(Resolved::Several(ids.zip(told_apart(host, several)).collect()))
             }
         }
-    }
-    Resolved::None(told_apart(host, &containers.iter().collect::<Vec<_>>()))
+    })
 }
 
 /// A spelling of each container that stands for it alone: where Compose says the same of several, their names.
@@ -214,5 +256,71 @@ mod tests {
         let containers = [container("a", "api", &[])];
         let api = Target::parse("local/api").unwrap();
         assert_eq!(resolved("local/web", &containers), Resolved::None(vec![api]));
+    }
+
+    /// As engines do: every label as named; for a name, some let others pass that have it in their own.
+    fn pass(filter: &ListFilter, containers: &[ContainerSummary], exactly: bool) -> Vec<ContainerSummary> {
+        let has_name =
+            |name: &String, wanted: &str| if exactly { name == wanted } else { name.contains(wanted) };
+        let passes = |c: &&ContainerSummary| {
+            let labelled = |label: &String| {
+                let (key, value) = label.split_once('=').unwrap();
+                c.labels.get(key).is_some_and(|found| found == value)
+            };
+            let named = |wanted: &String| c.names.iter().any(|name| has_name(name, wanted));
+            filter.labels.iter().all(labelled) && filter.name.as_ref().is_none_or(named)
+        };
+        containers.iter().filter(passes).cloned().collect()
+    }
+
+    #[test]
+    fn what_is_found_among_some_is_what_is_found_among_all() {
+        let one_off =
+            [(PROJECT, "shop"), (SERVICE, "web"), (NUMBER, "1"), ("com.docker.compose.oneoff", "True")];
+        let mut containers = vec![
+            compose("a", "1"),
+            compose("b", "2"),
+            container("c", "web", &[]),
+            container("d", "shop-web-run", &one_off),
+            container("e", "shop-web-10", &[(PROJECT, "shop"), (SERVICE, "web"), (NUMBER, "ten")]),
+            container("f", "aaaaaaaaaaaa", &[]),
+        ];
+        let spellings = [
+            "shop/web",
+            "shop/web/1",
+            "shop/web/01",
+            "shop/web/2",
+            "shop/web/3",
+            "shop/db",
+            "shop-web-1",
+            "shop-web-10",
+            "shop-web",
+            "web",
+            "we",
+            "aaaaaaaaaaaa",
+            "bbbbbbbbbbbb",
+            "shop-web-run",
+        ];
+        for copies in 0..2 {
+            if copies > 0 {
+                containers.push(container(
+                    "1",
+                    "copy",
+                    &[(PROJECT, "shop"), (SERVICE, "web"), (NUMBER, "1")],
+                ));
+            }
+            let mut found = 0;
+            for spelling in spellings {
+                let Ok(target) = Target::parse(&format!("local/{spelling}")) else { panic!("{spelling}") };
+                let filter = narrowed(&target).unwrap();
+                let whole = by_name(&target, &containers);
+                for exactly in [true, false] {
+                    let some = pass(&filter, &containers, exactly);
+                    assert_eq!(by_name(&target, &some), whole, "{spelling} among {some:?}");
+                }
+                found += usize::from(whole.is_some());
+            }
+            assert!(found > 6, "{found} of {} are found by name", spellings.len());
+        }
     }
 }

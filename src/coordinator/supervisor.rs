@@ -65,17 +65,19 @@ async fn reign(shared: &Arc<Shared>, term: Term, drivers: &mut JoinSet<()>) {
         shared.admitting.send_replace(Some(term));
     }
     give_engines_their_limits(shared);
-    let mut driven = replay(shared, term).await;
-    for run in &driven {
+    let replayed = replay(shared, term).await;
+    for run in &replayed {
         drivers.spawn(drive::follow(Arc::clone(shared), term, run.clone()));
     }
+    let open_runs = replayed.len();
+    let mut driven = Driven::of(replayed);
     // The replay asked about each of them.
-    let mut starts: BTreeSet<RunId> = unended_starts(shared).into_iter().map(|start| start.order).collect();
+    let mut starts = Driven::of(unended_starts(shared).into_iter().map(|start| start.order).collect());
     if !put_rules_in_force(shared, term).await {
         return;
     }
     shared.admitting.send_replace(Some(term));
-    tracing::info!(%term, open_runs = driven.len(), "replay is done: this node admits requests");
+    tracing::info!(%term, open_runs, "replay is done: this node admits requests");
 
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -84,18 +86,16 @@ async fn reign(shared: &Arc<Shared>, term: Term, drivers: &mut JoinSet<()>) {
     loop {
         applied.borrow_and_update();
         give_engines_their_limits(shared);
-        for run in undriven(shared, &driven) {
-            driven.insert(run.clone());
+        for run in driven.not_yet(shared.consensus.read(|ledger| ledger.open_run_ids().cloned().collect())) {
             if shared.pledges.take(&run, term) {
                 drivers.spawn(drive::dispatch_and_follow(Arc::clone(shared), term, run));
             } else {
                 drivers.spawn(drive::take_over_and_follow(Arc::clone(shared), term, run));
             }
         }
-        for Unended { run, start, order } in unended_starts(shared) {
-            if !starts.insert(order.clone()) {
-                continue;
-            }
+        let unended = unended_starts(shared);
+        let new = starts.not_yet(unended.iter().map(|start| start.order.clone()).collect());
+        for Unended { run, start, order } in unended.into_iter().filter(|start| new.contains(&start.order)) {
             if shared.pledges.take(&order, term) {
                 drivers.spawn(drive::send_start(Arc::clone(shared), term, run, start));
             } else {
@@ -151,6 +151,23 @@ fn give_engines_their_limits(shared: &Shared) {
     }
 }
 
+/// What has, or had, a driver in this reign, of what is still open. What has ended is forgotten: it never opens again,
+/// and a reign may be long.
+struct Driven(BTreeSet<RunId>);
+
+impl Driven {
+    fn of(driven: BTreeSet<RunId>) -> Self {
+        Self(driven)
+    }
+
+    /// What has no driver yet, of what is open now; each is given once.
+    fn not_yet(&mut self, open: BTreeSet<RunId>) -> BTreeSet<RunId> {
+        let new = &open - &self.0;
+        self.0 = open;
+        new
+    }
+}
+
 /// An approved start of which nobody knows yet how it ended.
 struct Unended {
     run: RunId,
@@ -187,12 +204,6 @@ async fn put_rules_in_force(shared: &Shared, term: Term) -> bool {
     wanted == LimitsChange::default() || shared.commit(term, Command::ChangeLimits(wanted)).await.is_ok()
 }
 
-fn undriven(shared: &Shared, driven: &BTreeSet<RunId>) -> Vec<RunId> {
-    shared
-        .consensus
-        .read(|ledger| ledger.open_run_ids().filter(|id| !driven.contains(*id)).cloned().collect())
-}
-
 /// Moves the cluster clock on while anything timed is pending, and finds out whether commits go on again.
 async fn tick(shared: Arc<Shared>, term: Term) {
     let wanted = shared.consensus.read(Ledger::has_timed_work) || !*shared.commits.borrow();
@@ -203,5 +214,32 @@ async fn tick(shared: Arc<Shared>, term: Term) {
         && let Err(error) = shared.propose(term, Command::Prune).await
     {
         tracing::warn!(%error, "what has ended could not be forgotten");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(numbers: std::ops::Range<u32>) -> BTreeSet<RunId> {
+        numbers.map(|number| RunId::new(format!("{number:032x}")).unwrap()).collect()
+    }
+
+    #[test]
+    fn what_has_ended_is_forgotten_and_what_is_open_is_driven_once() {
+        // Of those that were replayed, one is only watched, and not open.
+        let mut driven = Driven::of(runs(0..4));
+        assert_eq!(driven.not_yet(runs(1..4)), runs(0..0));
+        for number in 4..1_000 {
+            // Each applied entry is a reason to look.
+            let open = || runs(number - 2..number + 1);
+            assert_eq!(
+                (driven.not_yet(open()), driven.not_yet(open())),
+                (runs(number..number + 1), runs(0..0))
+            );
+            assert_eq!(driven.0.len(), 3, "no more than what is open");
+        }
+        assert_eq!(driven.not_yet(runs(0..0)), runs(0..0));
+        assert!(driven.0.is_empty());
     }
 }

@@ -2,12 +2,11 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use bollard::models::{LocalNodeState, SystemInfo};
+use serde::Deserialize;
 
 use super::endpoint::Endpoint;
 use super::error::EngineError;
-use super::lenient::read_at_all;
-use super::session::{Look, Session, Wire};
+use super::session::{Extent, Look, Session, Wire};
 use super::time::parse_instant;
 use super::version::ApiVersion;
 use crate::env::{OsSockets, Sockets};
@@ -59,6 +58,24 @@ pub struct EngineInfo {
     pub is_swarm_node: bool,
     /// The time on its own clock when it answered; none if it gave none that can be read.
     pub system_time: Option<EngineInstant>,
+}
+
+/// What is read of `/info`.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", expecting = "an engine")]
+struct Info {
+    #[serde(rename = "ID")]
+    id: Option<String>,
+    name: Option<String>,
+    server_version: Option<String>,
+    system_time: Option<String>,
+    swarm: Option<Swarm>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Swarm {
+    local_node_state: Option<String>,
 }
 
 impl Engine {
@@ -114,7 +131,8 @@ impl Engine {
     ///
     /// [`EngineError`]; one that is too old, or no engine at all, is told apart from one that is out of reach.
     pub async fn identify(&self) -> Result<EngineInfo, EngineError> {
-        self.look("identifying the engine".to_owned(), self.limits().inspect_ms, |session| async move {
+        let doing = "identifying the engine".to_owned();
+        self.look(doing, self.limits().inspect_ms, Extent::One, |session| async move {
             let info = ask_info(&session).await?;
             let swarm = info.swarm.and_then(|swarm| swarm.local_node_state);
             Ok(EngineInfo {
@@ -123,7 +141,7 @@ impl Engine {
                 server_version: info.server_version.unwrap_or_default(),
                 api_version: session.version(),
                 is_podman: session.is_podman(),
-                is_swarm_node: swarm == Some(LocalNodeState::ACTIVE),
+                is_swarm_node: swarm.as_deref() == Some("active"),
                 system_time: info.system_time.and_then(|time| parse_instant(&time).ok()),
             })
         })
@@ -131,7 +149,7 @@ impl Engine {
     }
 
     /// One look: opens one connection, agrees on the API version, and lets `work` ask over it; then drops it.
-    /// One limit is over all of that.
+    /// One limit is over all of that, and one bound over all that is read.
     ///
     /// If the connection ends in the middle, that is an error: what was asked on one engine is never completed
     /// by what may be another.
@@ -139,12 +157,13 @@ impl Engine {
         &self,
         doing: String,
         limit_ms: u64,
+        extent: Extent,
         work: impl FnOnce(Session) -> F,
     ) -> Result<T, EngineError>
     where
         F: Future<Output = Result<T, EngineError>>,
     {
-        let look = Look { doing, connect_ms: self.limits().connect_ms, limit_ms };
+        let look = Look { doing, connect_ms: self.limits().connect_ms, limit_ms, extent };
         let whole = async {
             let (wire, connection) = Wire::open(self.sockets(), &self.0.endpoint, &look).await?;
             let asked = async { work(Session::agree(wire, look.of(&self.0.endpoint)).await?).await };
@@ -160,8 +179,8 @@ pub(super) async fn ask_engine_id(session: &Session) -> Result<EngineId, EngineE
     engine_id(session, info.id)
 }
 
-async fn ask_info(session: &Session) -> Result<SystemInfo, EngineError> {
-    read_at_all(session.docker.info().await).map_err(|error| session.failed(&error))
+async fn ask_info(session: &Session) -> Result<Info, EngineError> {
+    session.ask("/info").await
 }
 
 fn engine_id(session: &Session, id: Option<String>) -> Result<EngineId, EngineError> {

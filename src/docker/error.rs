@@ -71,7 +71,17 @@ pub enum EngineError {
         /// The engine's text.
         message: String,
     },
-    /// An answer that could not be understood, or was too long.
+    /// More came than is read. What came is not looked at.
+    #[error("{doing}: the answer is longer than the {} MiB that are read; {advice}", .longest_bytes >> 20)]
+    TooLong {
+        /// What was asked, of whom.
+        doing: String,
+        /// How much is read.
+        longest_bytes: usize,
+        /// What to do next.
+        advice: &'static str,
+    },
+    /// An answer that could not be understood.
     #[error("{doing}: the answer could not be read: {detail}")]
     Unreadable {
         /// What was asked, of whom.

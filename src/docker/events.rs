@@ -10,16 +10,16 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bollard::models::EventMessage;
 use bytes::{Bytes, BytesMut};
 use futures::Stream;
 use http::StatusCode;
 use hyper::body::{Body, Incoming};
+use serde::Deserialize;
 
 use super::engine::Engine;
 use super::error::EngineError;
 use super::reply::harmless;
-use super::session::{Carried, Look, Session, Wire};
+use super::session::{Carried, Extent, Look, Session, Wire};
 use crate::model::ContainerId;
 
 /// Something happened to a container; what, is only to be shown.
@@ -60,7 +60,8 @@ impl Engine {
     pub async fn events(&self) -> Result<EventHints, EngineError> {
         let limits = self.limits();
         let doing = "listening to events".to_owned();
-        let look = Look { doing, connect_ms: limits.connect_ms, limit_ms: limits.inspect_ms };
+        let (connect_ms, limit_ms) = (limits.connect_ms, limits.inspect_ms);
+        let look = Look { doing, connect_ms, limit_ms, extent: Extent::Many };
         let agreed = async {
             let (wire, connection) = Wire::open(self.sockets(), self.endpoint(), &look).await?;
             let mut connection = Some(connection);
@@ -123,8 +124,22 @@ impl Stream for EventHints {
     }
 }
 
+/// What is read of an event.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Event {
+    action: Option<String>,
+    actor: Actor,
+}
+
+#[derive(Deserialize)]
+struct Actor {
+    #[serde(rename = "ID")]
+    id: ContainerId,
+}
+
 fn hint(line: &Bytes) -> Option<EventHint> {
-    let event: EventMessage = serde_json::from_slice(line).ok()?;
-    let container_id = ContainerId::new(event.actor?.id?).ok()?;
-    Some(EventHint { container_id, action: harmless(&event.action.unwrap_or_default(), 128) })
+    let event: Event = serde_json::from_slice(line).ok()?;
+    let action = harmless(&event.action.unwrap_or_default(), 128);
+    Some(EventHint { container_id: event.actor.id, action })
 }

@@ -8,13 +8,12 @@
 
 use std::collections::BTreeMap;
 
-use bollard::models::{ContainerInspectResponse, HealthConfig};
+use serde::Deserialize;
 
 use super::engine::{Engine, ask_engine_id};
 use super::error::EngineError;
-use super::lenient::read_at_all;
 use super::reply::harmless;
-use super::session::Session;
+use super::session::Extent;
 use super::time::parse_started_at;
 use crate::model::{
     ContainerId, ContainerState, EngineId, EngineProof, Health, HealthCheck, Observation, Sighting,
@@ -59,18 +58,16 @@ impl Engine {
     pub async fn inspect(&self, id_or_name: &str) -> Result<Inspection, EngineError> {
         let reference = checked_reference(id_or_name)?;
         let doing = format!("inspecting container {reference}");
-        self.look(doing, self.limits().inspect_ms, |session| async move {
+        self.look(doing, self.limits().inspect_ms, Extent::One, |session| async move {
             let engine_id = ask_engine_id(&session).await?;
-            match read_at_all(session.docker.inspect_container(&reference, None).await) {
-                Ok(shown) => inspection(shown, &session, engine_id),
-                Err(error) => Err(match session.failed(&error) {
-                    EngineError::Status { status: 404, message, .. }
-                        if session.proof() == EngineProof::Proven =>
-                    {
-                        EngineError::NoSuchContainer { engine_id, reference, message }
-                    }
-                    other => other,
-                }),
+            match session.ask::<Shown>(&format!("/containers/{reference}/json")).await {
+                Ok(shown) => Ok(shown.inspection(engine_id)),
+                Err(EngineError::Status { status: 404, message, .. })
+                    if session.proof() == EngineProof::Proven =>
+                {
+                    Err(EngineError::NoSuchContainer { engine_id, reference, message })
+                }
+                Err(other) => Err(other),
             }
         })
         .await
@@ -106,54 +103,93 @@ fn checked_reference(text: &str) -> Result<String, EngineError> {
     if valid { Ok(text.to_owned()) } else { Err(EngineError::InvalidReference(harmless(text, 128))) }
 }
 
-fn inspection(
-    shown: ContainerInspectResponse,
-    session: &Session,
-    engine_id: EngineId,
-) -> Result<Inspection, EngineError> {
-    let (Some(state), Some(config)) = (shown.state, shown.config) else {
-        return Err(session.unreadable("it shows no container"));
-    };
-    let container_id = ContainerId::new(shown.id.unwrap_or_default())
-        .map_err(|error| session.unreadable(error.to_string()))?;
-    let health = state.health.and_then(|health| health.status);
-    let labels: BTreeMap<_, _> = config.labels.unwrap_or_default().into_iter().collect();
-    Ok(Inspection {
-        sighting: Sighting {
-            engine_id,
-            container_id,
-            name: shown.name.unwrap_or_default().trim_start_matches('/').to_owned(),
-            // The library keeps both as the engine wrote them, to the nanosecond.
-            started_at: parse_started_at(&state.started_at.unwrap_or_default()),
-            finished_at: parse_started_at(&state.finished_at.unwrap_or_default()).instant(),
-            state: state.status.map_or(ContainerState::Unknown, |word| container_state(word.as_ref())),
-            health: health.map_or(Health::None, |word| health_word(word.as_ref())),
-        },
-        is_swarm_task: labels.contains_key(SWARM_TASK_LABEL),
-        labels,
-        health_check: config.healthcheck.and_then(health_check),
-        stop_timeout_s: config.stop_timeout,
-        pid: state.pid.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0),
-        hostname: config.hostname.unwrap_or_default(),
-    })
+/// What is read of a container. A word that is not known, for a state say, spoils nothing beside it.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", expecting = "a container")]
+struct Shown {
+    id: ContainerId,
+    name: Option<String>,
+    state: ShownState,
+    config: ShownConfig,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ShownState {
+    status: Option<String>,
+    started_at: Option<String>,
+    finished_at: Option<String>,
+    pid: Option<i64>,
+    health: Option<ShownHealth>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ShownHealth {
+    status: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ShownConfig {
+    hostname: Option<String>,
+    labels: Option<BTreeMap<String, String>>,
+    healthcheck: Option<ShownCheck>,
+    stop_timeout: Option<i64>,
 }
 
 /// Its times are in nanoseconds; 0 stands for the default.
-fn health_check(shown: HealthConfig) -> Option<HealthCheck> {
-    // An empty test means none was set; `NONE` takes out the one of the image.
-    let kind = shown.test?.into_iter().next()?;
-    if kind == "NONE" || kind.is_empty() {
-        return None;
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ShownCheck {
+    test: Option<Vec<String>>,
+    interval: Option<i64>,
+    timeout: Option<i64>,
+    start_period: Option<i64>,
+}
+
+impl Shown {
+    fn inspection(self, engine_id: EngineId) -> Inspection {
+        let Self { id, name, state, config } = self;
+        let health = state.health.and_then(|health| health.status);
+        let labels = config.labels.unwrap_or_default();
+        Inspection {
+            sighting: Sighting {
+                engine_id,
+                container_id: id,
+                name: name.unwrap_or_default().trim_start_matches('/').to_owned(),
+                started_at: parse_started_at(&state.started_at.unwrap_or_default()),
+                finished_at: parse_started_at(&state.finished_at.unwrap_or_default()).instant(),
+                state: state.status.map_or(ContainerState::Unknown, |word| container_state(&word)),
+                health: health.map_or(Health::None, |word| health_word(&word)),
+            },
+            is_swarm_task: labels.contains_key(SWARM_TASK_LABEL),
+            labels,
+            health_check: config.healthcheck.and_then(ShownCheck::health_check),
+            stop_timeout_s: config.stop_timeout,
+            pid: state.pid.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0),
+            hostname: config.hostname.unwrap_or_default(),
+        }
     }
-    let ms = |nanos: Option<i64>, default_ms| match u64::try_from(nanos.unwrap_or(0)) {
-        Ok(nanos) if nanos > 0 => nanos.div_ceil(1_000_000),
-        _ => default_ms,
-    };
-    Some(HealthCheck {
-        interval_ms: ms(shown.interval, DEFAULT_INTERVAL_MS),
-        timeout_ms: ms(shown.timeout, DEFAULT_TIMEOUT_MS),
-        start_period_ms: ms(shown.start_period, 0),
-    })
+}
+
+impl ShownCheck {
+    fn health_check(self) -> Option<HealthCheck> {
+        // An empty test means none was set; `NONE` takes out the one of the image.
+        let kind = self.test?.into_iter().next()?;
+        if kind == "NONE" || kind.is_empty() {
+            return None;
+        }
+        let ms = |nanos: Option<i64>, default_ms| match u64::try_from(nanos.unwrap_or(0)) {
+            Ok(nanos) if nanos > 0 => nanos.div_ceil(1_000_000),
+            _ => default_ms,
+        };
+        Some(HealthCheck {
+            interval_ms: ms(self.interval, DEFAULT_INTERVAL_MS),
+            timeout_ms: ms(self.timeout, DEFAULT_TIMEOUT_MS),
+            start_period_ms: ms(self.start_period, 0),
+        })
+    }
 }
 
 /// The engine's word for a state.

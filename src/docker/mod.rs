@@ -6,8 +6,7 @@
 //! - A **look** ([`Engine::identify`], [`Engine::list`], [`Engine::inspect`], [`Engine::observe`]) opens one
 //!   connection, asks all that it needs over that connection, and drops it. So the engine id and the
 //!   container of one [`Inspection`] come from one engine, even if the socket is replaced in between.
-//!   `bollard` words the requests and reads the replies, over that connection; only the lines of events are
-//!   read here (see `events`), and what `bollard` cannot read (see `lenient`).
+//!   What it reads is bounded, and keeps only what relatch looks at (see `session`).
 //! - A **restart** or a **start** goes out on a connection of its own ([`Engine::connect`],
 //!   [`Connection::restart`], [`Connection::start`]), through a write gate. [`NeverWritten`] is the proof that no byte was written; only a closed
 //!   gate, or a connection that never was, can make one (invariant 4a).
@@ -21,7 +20,6 @@ mod error;
 mod events;
 mod gate;
 mod inspect;
-mod lenient;
 mod list;
 mod post;
 mod reply;

@@ -1,7 +1,11 @@
 //! A look: one connection, a few requests over it, one time limit over all.
 //!
-//! `bollard` words the requests and reads the replies. What carries them is ours ([`Wire`]): one connection
-//! that nothing pools, retries or opens again, and whose reply heads are kept for whoever asks who answered.
+//! What carries the requests ([`Wire`]) is one connection that nothing pools, retries or opens again, and whose reply
+//! heads are kept for whoever asks who answered.
+//!
+//! Answers are bounded, and so is what becomes of them: no more is read than an [`Extent`], and of that only what relatch
+//! looks at is kept, which is at most some ten times as large. The models of `bollard` have a place for everything that
+//! an engine may say, and make up to 250 bytes of one byte (`[{},{},…]`): here it only pings.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -10,24 +14,31 @@ use bollard::errors::Error as LibraryError;
 use bollard::{API_DEFAULT_VERSION, BollardRequest, Docker};
 use bytes::Bytes;
 use http::header::HOST;
-use http::{HeaderMap, Request, Response};
-use http_body_util::Empty;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::endpoint::Endpoint;
 use super::error::EngineError;
-use super::reply::{API_VERSION, MESSAGE_BYTES, engine_proof, harmless, is_podman, with_causes};
+use super::reply::{API_VERSION, MESSAGE_BYTES, engine_proof, harmless, is_podman, message_of, with_causes};
 use super::tls::{refusal, refused};
 use super::transport::{Bounded, bounded, carry, connect, is_too_long};
 use super::version::ApiVersion;
 use crate::env::Sockets;
 use crate::model::EngineProof;
 
-/// How much is read over one connection. `/containers/json` of a thousand containers has about 2 MiB.
-const ANSWERS_BYTES: usize = 32 * 1024 * 1024;
+/// How much is read over one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Of an engine, or one container: a few KiB, or some hundred where its labels or its health log are long.
+    One,
+    /// Of all containers, or their events. `/containers/json` of a thousand containers has about 2 MiB.
+    Many,
+}
 
 /// The library's own timer, in seconds, never rings: the look has its limit.
 const NEVER_S: u64 = u64::MAX;
@@ -40,6 +51,8 @@ pub(super) struct Look {
     pub(super) connect_ms: u64,
     /// Over the connection and all requests together.
     pub(super) limit_ms: u64,
+    /// Over all answers together.
+    pub(super) extent: Extent,
 }
 
 /// The connection of a look. It moves only while it is polled.
@@ -47,8 +60,6 @@ pub(super) type Carried = http1::Connection<TokioIo<Bounded>, Empty<Bytes>>;
 
 /// A connection to an engine on which the API version was agreed.
 pub(super) struct Session {
-    /// The library's endpoints, all over this connection.
-    pub(super) docker: Docker,
     wire: Arc<Wire>,
     doing: String,
 }
@@ -58,10 +69,33 @@ pub(super) struct Wire {
     sender: tokio::sync::Mutex<SendRequest<Empty<Bytes>>>,
     /// What requests name as their host.
     host: String,
+    extent: Extent,
     /// Set once it is agreed.
     version: OnceLock<ApiVersion>,
     /// Of the latest reply; empty until it came.
     headers: Mutex<HeaderMap>,
+}
+
+impl Extent {
+    fn bytes(self) -> usize {
+        match self {
+            Self::One => 2 << 20,
+            Self::Many => 16 << 20,
+        }
+    }
+
+    fn advice(self) -> &'static str {
+        match self {
+            Self::One => {
+                "does an engine answer there? If it is a container that is so long, create it anew with fewer \
+                 labels, variables or mounts"
+            }
+            Self::Many => {
+                "does an engine answer there? Containers that have stopped count too: remove those that nobody \
+                 needs (docker container prune)"
+            }
+        }
+    }
 }
 
 impl Look {
@@ -109,12 +143,13 @@ impl Wire {
         let stream = connect(sockets, endpoint, look.connect_ms)
             .await
             .map_err(|detail| EngineError::Unreachable { detail: format!("{}: {detail}", look.doing) })?;
-        let (sender, connection) = http1::handshake(TokioIo::new(bounded(stream, ANSWERS_BYTES)))
+        let (sender, connection) = http1::handshake(TokioIo::new(bounded(stream, look.extent.bytes())))
             .await
             .map_err(|error| EngineError::Lost { doing: look.of(endpoint), detail: with_causes(&error) })?;
         let sender = tokio::sync::Mutex::new(sender);
         let (host, version, headers) = (endpoint.http_host(), OnceLock::new(), Mutex::default());
-        Ok((Arc::new(Self { sender, host, version, headers }), connection))
+        let extent = look.extent;
+        Ok((Arc::new(Self { sender, host, extent, version, headers }), connection))
     }
 
     /// Sends `GET` in the agreed version, and waits for the head of the reply. Nothing else than `GET` goes
@@ -157,8 +192,8 @@ impl Session {
         let address = Some("http://localhost");
         let docker = Docker::connect_with_custom_transport(transport, address, NEVER_S, API_DEFAULT_VERSION)
             .map_err(|error| EngineError::Unreadable { doing: doing.clone(), detail: error.to_string() })?;
-        let session = Self { docker, wire, doing };
-        session.docker.ping().await.map_err(|error| session.failed(&error))?;
+        let session = Self { wire, doing };
+        docker.ping().await.map_err(|error| session.failed(&error))?;
         let headers = session.wire.headers();
         let named = headers.get(API_VERSION).and_then(|value| value.to_str().ok());
         let Some(newest) = named.and_then(ApiVersion::parse) else {
@@ -191,6 +226,19 @@ impl Session {
         self.wire.get(path_and_query).await.map_err(|error| self.failed(&error))
     }
 
+    /// `GET` in the agreed version, for what the answer says.
+    pub(super) async fn ask<T: DeserializeOwned>(&self, path_and_query: &str) -> Result<T, EngineError> {
+        let response = self.get(path_and_query).await?;
+        let status = response.status();
+        let lost = |err| self.failed(&LibraryError::HyperResponseError { err });
+        let body = response.into_body().collect().await.map_err(lost)?.to_bytes();
+        if status != StatusCode::OK {
+            let (doing, status, message) = (self.doing.clone(), status.as_u16(), message_of(&body));
+            return Err(EngineError::Status { doing, status, message });
+        }
+        serde_json::from_slice(&body).map_err(|error| self.unreadable(format!("{path_and_query}: {error}")))
+    }
+
     /// Why the library has no answer.
     pub(super) fn failed(&self, error: &LibraryError) -> EngineError {
         match error {
@@ -199,7 +247,12 @@ impl Session {
                 status: *status_code,
                 message: harmless(message.trim(), MESSAGE_BYTES),
             },
-            LibraryError::HyperResponseError { err } if !is_too_long(err) => match refusal(err) {
+            LibraryError::HyperResponseError { err } if is_too_long(err) => {
+                let extent = self.wire.extent;
+                let (doing, longest_bytes, advice) = (self.doing.clone(), extent.bytes(), extent.advice());
+                EngineError::TooLong { doing, longest_bytes, advice }
+            }
+            LibraryError::HyperResponseError { err } => match refusal(err) {
                 // The handshake's last word, which TLS 1.3 lets come after it.
                 Some(why) => EngineError::Unreachable { detail: format!("{}: TLS: {why}", self.doing) },
                 None => EngineError::Lost { doing: self.doing.clone(), detail: with_causes(error) },

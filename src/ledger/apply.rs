@@ -15,7 +15,7 @@ use super::run::{Interlock, Run};
 use crate::model::{ClusterId, ClusterTime, Holes, HostName, LogIndex, RequestId, RunId};
 
 /// The newest rules that this build knows.
-pub const RULES_LEVEL: u32 = 3;
+pub const RULES_LEVEL: u32 = 4;
 
 /// An entry that this build must not apply. The node stops; it never skips one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -90,6 +90,7 @@ impl Command {
             Self::Attest(command) if command.start.is_none() => 1,
             Self::OpenInterlock(command) if command.diagnosis != Diagnosis::Callers => 2,
             Self::RefuseRequest(command) if command.diagnosis != Diagnosis::Callers => 3,
+            Self::Verify(command) if command.gone.is_some() => 4,
             Self::Verify(command) if command.unseen.is_some() => 3,
             Self::PlaceHold(command) if command.asked_as.is_some() => 3,
             Self::OpenInterlock(_)
@@ -310,6 +311,9 @@ pub struct Verify {
     /// Why it could not be seen, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<String>,
+    /// The engine that answers that there is no such container: unlike a look that failed, that says something of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone: Option<EngineId>,
 }
 
 /// Bind a host's name to its engine and its dispatcher.

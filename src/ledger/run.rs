@@ -162,7 +162,7 @@ pub struct Run {
     pub quarantine: Option<Quarantine>,
     /// Whether the container became well.
     pub verification: Verification,
-    /// Why it did not, if it is known to be so.
+    /// Why it did not, or why nobody knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unwell: Option<Reason>,
     /// What a refused request was for. That of any other run is its interlock's.

@@ -120,7 +120,8 @@ pub enum Verification {
     Recovered,
     /// It did not within the window, or it went down again.
     NotRecovered,
-    /// It has no health check, and ran to the end of the window (under the first rules nobody looked).
+    /// It has no health check, and ran to the end of the window (under the first rules nobody looked); or nobody could
+    /// see it at that end.
     Unverified,
 }
 

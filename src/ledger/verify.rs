@@ -3,6 +3,9 @@
 //! One that has a health check is to become healthy. One without is to run to the window's end: nothing then says
 //! whether it is well, but that it went down again would have been seen. Under the first two levels of rules nobody
 //! looked at those.
+//!
+//! Who could not look knows nothing: one that is not seen at the window's end is unverified, unless its engine answers
+//! that it is gone. The first three levels of rules held it against the container.
 
 use super::apply::Ledger;
 use super::command::Verify;
@@ -96,7 +99,12 @@ fn verdict(rules: u32, run: &Run, clock: ClusterTime, look: &Verify) -> Option<V
         Some(seen) if is_down(seen.state) => Some(Verdict::down(seen)),
         Some(_) if is_healthy => Some(Verdict::plain(Verification::Recovered, "healthy")),
         _ if clock < until => None,
-        None => Some(Verdict::unseen(look.unseen.as_deref())),
+        None => {
+            let is_gone = look.gone.as_ref() == Some(&observed.engine_id);
+            let is_known = rules < 4 || is_gone;
+            let verification = if is_known { Verification::NotRecovered } else { Verification::Unverified };
+            Some(Verdict::unseen(verification, look.unseen.as_deref()))
+        }
         Some(seen) => Some(at_the_end(rules, run, seen)),
     }
 }
@@ -142,10 +150,10 @@ impl Verdict {
         }
     }
 
-    fn unseen(why: Option<&str>) -> Self {
+    fn unseen(verification: Verification, why: Option<&str>) -> Self {
         let why = why.map_or_else(String::new, |why| format!(": {why}"));
         Self {
-            verification: Verification::NotRecovered,
+            verification,
             detail: format!("it could not be seen at the end of the verify window{why}"),
             unwell: Some(ReasonCode::TargetNotSeen),
         }

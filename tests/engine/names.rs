@@ -1,6 +1,8 @@
 //! One container under several names.
 
-use crate::support::dockerd::{RunOptions, unique_name};
+use relatch::docker::{Endpoint, Engine, EngineLimits, ListFilter};
+
+use crate::support::dockerd::{Dockerd, RunOptions, unique_name};
 use crate::support::node::Node;
 use crate::support::pending::Pending;
 use crate::support::proxy::OnRestart;
@@ -63,4 +65,42 @@ fn two_processes_that_ask_at_once_under_two_spellings_share_one_interlock_and_on
     assert_applied(&world, &run);
     assert_eq!(world.docker.posts(&world.id), 1, "{}", world.docker.log_tail());
     assert_eq!(node.runs().len(), 1);
+}
+
+/// What is asked for by name is read from a list that the engine itself narrows.
+#[test]
+fn an_engine_lets_pass_what_has_that_name_or_those_labels() {
+    let docker = Dockerd::shared();
+    let (name, project) = (unique_name("narrow"), unique_name("shop"));
+    let label = |key: &str, value: &str| (format!("com.docker.compose.{key}"), value.to_owned());
+    let labels = |service: &str| vec![label("project", &project), label("service", service)];
+    let names = [name.clone(), format!("{name}-2"), format!("x{name}"), unique_name("narrow.other")];
+    let ids = names.each_ref().map(|name| {
+        let service = if *name == names[3] { "api" } else { "web" };
+        docker.run_container(name, RunOptions { labels: labels(service), ..RunOptions::default() })
+    });
+    let engine =
+        Engine::new(Endpoint::parse(&docker.endpoint()).expect("an endpoint"), EngineLimits::default());
+    let listed = |filter: ListFilter| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let mut ids: Vec<String> = runtime
+            .block_on(engine.list(&filter))
+            .expect("a list")
+            .into_iter()
+            .map(|container| container.id.to_string())
+            .collect();
+        ids.sort_unstable();
+        ids
+    };
+    for at in [0, 3] {
+        let by_name = listed(ListFilter { name: Some(names[at].clone()), ..ListFilter::default() });
+        assert_eq!(by_name, [ids[at].clone()], "{}", names[at]);
+    }
+    let wanted = labels("web").iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let mut web = ids[..3].to_vec();
+    web.sort_unstable();
+    assert_eq!(listed(ListFilter { labels: wanted, ..ListFilter::default() }), web);
+    for id in &ids {
+        docker.rm(id);
+    }
 }

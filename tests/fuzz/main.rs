@@ -5,6 +5,7 @@
 //! mended. `make fuzz` runs the same checks for longer, led by coverage, and adds to the seeds.
 
 mod checks;
+mod memory;
 mod mutate;
 
 use std::fs;

@@ -1,6 +1,6 @@
 //! Names that move from one container to another, and containers with several names.
 
-use relatch::sim::{Action, ContainerSpec, End, Endpoint, Hold as EngineHold, Rule};
+use relatch::sim::{Action, ContainerSpec, End, Endpoint, Event, Hold as EngineHold, Rule};
 
 use crate::world::{World, attached, codes, event, opened, refused, settlement, unresolved};
 
@@ -153,4 +153,37 @@ async fn a_rename_during_an_open_run_opens_no_second_one() {
     refused(&node, "local/web", "quarantined");
     assert_eq!((world.posts(&id), world.posts(&other)), (1, 0));
     world.judge(&node);
+}
+
+/// An engine with many containers is asked for all of them only where no name answers to the spelling.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_by_name_reads_no_list_of_all_containers() {
+    let others = (0..40).map(|number| ContainerSpec::named(format!("other-{number}")));
+    let world = World::new(
+        [ContainerSpec::named("web"), ContainerSpec::compose("shop", "api", 1)].into_iter().chain(others),
+    )
+    .await;
+    let node = world.node();
+    let lists = || {
+        let history = world.engine.log().history();
+        let listed = history.entries.iter().filter_map(|entry| match &entry.event {
+            Event::Request { endpoint: Endpoint::List, target, .. } => Some(target.clone()),
+            _ => None,
+        });
+        let (some, all): (Vec<_>, Vec<_>) = listed.partition(|target| target.contains("filters="));
+        (some.len(), all.len())
+    };
+    let dry = |spelling: &str| node.recover(spelling, &["--dry-run"]);
+    for (number, spelling) in
+        ["local/web", "local/shop/api", "local/shop/api/1", "local/shop-api-1"].iter().enumerate()
+    {
+        let answer = dry(spelling);
+        assert_eq!(answer.exit, 0, "{spelling}: {answer:?}");
+        assert_eq!(lists(), (number + 1, 0), "{spelling}");
+    }
+    let answer = dry(&format!("local/{}", &world.id("web")[..12]));
+    assert_eq!((answer.exit, lists()), (0, (5, 1)), "by the beginning of an id: {answer:?}");
+    let answer = dry("local/nobody");
+    assert_eq!((answer.exit, lists()), (3, (6, 2)), "{answer:?}");
+    assert!(answer.run()["reasons"][0]["detail"].as_str().unwrap().contains("local/other-39"), "{answer:?}");
 }

@@ -2,7 +2,7 @@
 
 use relatch::ledger::{EventKind, ReasonCode, Run, Status, Verification};
 use relatch::model::RunId;
-use relatch::sim::{Action, ContainerSpec, Endpoint, Health, History};
+use relatch::sim::{Action, ContainerSpec, Endpoint, Health, HealthStatus, History, Hold, Rule};
 
 use crate::leader::Leader;
 use crate::support::node::{answered, relatch};
@@ -104,8 +104,57 @@ async fn a_container_that_is_down_for_a_moment_is_looked_at_again() {
     leader.end().await;
 }
 
+/// The watch of a container has come to the end of its window, and from now on its looks go by these rules.
+async fn at_the_end(world: &World, leader: &Leader, rule: Rule) -> RunId {
+    let run = watched(leader, "local/web").await;
+    // A look is under way, so that the next is the first at the end.
+    let held = Rule::on(Endpoint::Inspect).hold_reply(Hold::Until("end".to_owned()));
+    world.act("web", Action::AddRules { rules: vec![held, rule] });
+    world.reached("end").await;
+    leader.clock.skip_ms(30 * 60_000);
+    world.engine.release("end");
+    run
+}
+
+/// An engine that is busy for a moment says nothing against a container that runs, or is healthy.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_container_that_cannot_be_seen_at_the_end_of_its_window_is_not_recovered() {
+async fn looks_that_fail_at_the_end_of_a_window_are_made_again() {
+    for (health, verification) in
+        [(Health::None, Verification::Unverified), (Health::Unhealthy, Verification::Recovered)]
+    {
+        let world = World::new([ContainerSpec::named("web").health(health)]).await;
+        let leader = Leader::start(&world).await;
+        let mut busy = Rule::on(Endpoint::Inspect).times(2).status(500, "busy");
+        if verification == Verification::Recovered {
+            busy = busy.then(Action::SetHealth { status: HealthStatus::Healthy });
+        }
+        let run = at_the_end(&world, &leader, busy).await;
+        let run = ended(&leader, &run).await;
+        assert_eq!((run.verification, unwell(&run)), (verification, None), "{run:#?}");
+        assert_eq!(run.times(EventKind::Verified), 1, "{run:#?}");
+        leader.end().await;
+    }
+}
+
+/// Who cannot look knows nothing, and says why. No look is made without end.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_seen_at_the_end_of_its_window_is_unverified_and_says_why() {
+    for health in [Health::None, Health::Unhealthy] {
+        let world = World::new([ContainerSpec::named("web").health(health)]).await;
+        let leader = Leader::start(&world).await;
+        let run =
+            at_the_end(&world, &leader, Rule::on(Endpoint::Inspect).forever().status(500, "busy")).await;
+        let run = ended(&leader, &run).await;
+        let expected = (Verification::Unverified, Some(ReasonCode::TargetNotSeen));
+        assert_eq!((run.verification, unwell(&run)), expected, "{run:#?}");
+        let detail = run.unwell.unwrap().detail;
+        assert!(detail.contains("status 500: busy"), "{detail}");
+        leader.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_that_is_gone_at_the_end_of_its_window_is_not_recovered() {
     let world = World::web().await;
     let leader = Leader::start(&world).await;
     let run = watched(&leader, "local/web").await;
@@ -130,10 +179,7 @@ async fn a_run_whose_host_is_not_known_any_more_is_not_watched_for_ever() {
     let leader = leader.without_its_hosts().await;
     leader.clock.skip_ms(WINDOW_MS);
     let run = ended(&leader, &run).await;
-    assert_eq!(
-        (run.verification, unwell(&run)),
-        (Verification::NotRecovered, Some(ReasonCode::TargetNotSeen))
-    );
+    assert_eq!((run.verification, unwell(&run)), (Verification::Unverified, Some(ReasonCode::TargetNotSeen)));
     assert!(run.unwell.unwrap().detail.contains("its host is not known to this node"));
     leader.end().await;
 }

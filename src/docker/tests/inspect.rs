@@ -200,6 +200,65 @@ async fn a_list_with_one_entry_that_names_no_container_is_an_error_and_never_a_p
     assert!(matches!(error, EngineError::Unreadable { .. }), "{error}");
 }
 
+#[tokio::test]
+async fn a_list_of_nothing_that_names_a_container_is_refused_at_its_first_entry() {
+    let body = format!("[{}{{}}]", "{},".repeat(100_000));
+    let raw = engine(move |_| engine_reply(200, &body));
+    let error = raw.engine().list(&ListFilter::default()).await.unwrap_err();
+    let EngineError::Unreadable { detail, .. } = &error else { panic!("{error}") };
+    assert!(detail.contains("column 3"), "{detail}");
+}
+
+#[tokio::test]
+async fn a_list_that_the_engine_refuses_has_its_status_and_its_text() {
+    let raw = engine(|path| match path {
+        "/_ping" => engine_reply(200, "OK"),
+        _ => engine_reply(500, r#"{"message":"disk full"}"#),
+    });
+    let error = raw.engine().list(&ListFilter::default()).await.unwrap_err();
+    assert!(
+        matches!(&error, EngineError::Status { status: 500, message, .. } if message == "disk full"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_container_of_which_more_is_told_than_is_read_is_unreadable() {
+    let mut shown = container();
+    shown["Mounts"] = Value::Array(vec![json!({}); 1_000_000]);
+    let error = showing(&shown).engine().inspect(ID).await.unwrap_err();
+    assert!(matches!(error, EngineError::TooLong { .. }), "{error}");
+    let text = error.to_string();
+    for part in ["inspecting container 0123", " at unix://", "longer than the 2 MiB", "fewer labels"] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+    let seen = showing(&shown).engine().observe(&id()).await;
+    assert!(matches!(&seen, Observation::Unreadable { detail } if detail.contains("2 MiB")), "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_list_of_which_more_is_told_than_is_read_is_an_error_that_says_what_to_do() {
+    let one = json!({ "Id": ID, "Labels": { "a": "b".repeat(100_000) } }).to_string();
+    let body = format!("[{}{one}]", format!("{one},").repeat(170));
+    let raw = engine(move |_| engine_reply(200, &body));
+    let error = raw.engine().list(&ListFilter::default()).await.unwrap_err();
+    assert!(matches!(error, EngineError::TooLong { .. }), "{error}");
+    let text = error.to_string();
+    for part in ["listing containers at unix://", "longer than the 16 MiB", "docker container prune"] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_container_as_long_as_they_come_is_read() {
+    let mut shown = container();
+    let log = json!({ "Start": "2024-05-01T10:20:30Z", "ExitCode": 1, "Output": "x".repeat(4096) });
+    shown["State"]["Health"]["Log"] = Value::Array(vec![log; 5]);
+    shown["Config"]["Env"] = Value::Array(vec![json!(format!("A={}", "y".repeat(1000))); 1000]);
+    let seen = showing(&shown).engine().inspect(ID).await.unwrap();
+    assert_eq!(seen.sighting.health, Health::Unhealthy);
+}
+
 /// An engine whose `/info` is this, and whose replies have this `Server`.
 fn informing(server: &'static str, info: impl Fn() -> Value + Send + Sync + 'static) -> RawEngine {
     let info = Arc::new(info);
@@ -305,7 +364,7 @@ async fn an_answer_without_end_is_cut_off_and_said_to_be_too_long() {
         while visit.write(chunk.as_bytes()).await {}
     });
     let error = raw.engine().identify().await.unwrap_err();
-    assert!(matches!(&error, EngineError::Unreadable { detail, .. } if detail.contains("longer")), "{error}");
+    assert!(matches!(error, EngineError::TooLong { .. }), "{error}");
     raw.after(1).await;
 }
 
@@ -387,14 +446,15 @@ async fn a_list_has_own_names_alone_and_asks_for_the_labels_named() {
     ])
     .to_string();
     let raw = engine(move |_| engine_reply(200, &body));
-    let filter = ListFilter { running_only: false, labels: vec!["a=b c".to_owned()] };
+    let filter = ListFilter { labels: vec!["a=b c".to_owned()], ..ListFilter::default() };
     let listed = raw.engine().list(&filter).await.unwrap();
     assert_eq!(listed.len(), 2);
     assert_eq!((listed[0].id.as_str(), &listed[0].names[..]), (ID, &["web".to_owned()][..]));
     assert_eq!((listed[0].state, listed[1].state), (ContainerState::Running, ContainerState::Exited));
     let arrived = raw.after(1).await;
     let text = String::from_utf8_lossy(&arrived[0]);
-    let expected = "GET /v1.41/containers/json?all=true&size=false&filters=%7B%22label%22%3A%5B%22a%3Db+c%22%5D%7D HTTP/1.1";
+    let expected =
+        "GET /v1.41/containers/json?all=true&filters=%7B%22label%22%3A%5B%22a%3Db%20c%22%5D%7D HTTP/1.1";
     assert!(text.contains(expected), "{text}");
 }
 
@@ -420,4 +480,23 @@ async fn events_are_hints_and_their_stream_ends_with_the_connection() {
     assert_eq!(arrived.len(), 1, "more than one connection");
     let text = String::from_utf8_lossy(&arrived[0]);
     assert!(text.contains("GET /v1.41/events?filters=%7B%22type%22%3A%5B%22container%22%5D%2C"), "{text}");
+}
+
+#[tokio::test]
+async fn a_list_asks_for_a_plain_name_and_for_none_that_an_engine_may_read_otherwise() {
+    let raw = engine(|_| engine_reply(200, "[]"));
+    for name in ["shop-web.1_x", "a|b"] {
+        let filter = ListFilter { name: Some(name.to_owned()), ..ListFilter::default() };
+        raw.engine().list(&filter).await.unwrap();
+    }
+    let arrived = raw.after(2).await;
+    let asked = |at: usize, expected: &str| {
+        let text = String::from_utf8_lossy(&arrived[at]);
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    };
+    asked(
+        0,
+        "/containers/json?all=true&filters=%7B%22name%22%3A%5B%22%5E%2Fshop-web.1_x%24%22%5D%7D HTTP/1.1",
+    );
+    asked(1, "/containers/json?all=true HTTP/1.1");
 }

@@ -65,6 +65,8 @@ fn history() -> World {
     what_is_watched(&mut world);
     what_is_told_once(&mut world);
     what_is_asked_for_so(&mut world);
+    world.apply(Command::RaiseRulesLevel { level: 4 });
+    what_is_not_seen(&mut world);
     world
 }
 
@@ -323,8 +325,29 @@ fn what_is_watched(world: &mut World) {
     world.verify(&applied[1], seen(0x52, ContainerState::Running, Health::None));
     world.verify(&applied[2], seen(0x53, ContainerState::Restarting, Health::None));
     let unseen = Some("no such container".to_owned());
-    world.apply(Command::Verify(Box::new(Verify { run: applied[3].clone(), sighting: None, unseen })));
+    world.apply(Command::Verify(Box::new(Verify {
+        run: applied[3].clone(),
+        sighting: None,
+        unseen,
+        gone: None,
+    })));
     world.verify(&applied[5], seen(0x56, ContainerState::Running, Health::Unhealthy));
+}
+
+/// Containers that nobody could see at the end of their windows: by themselves, and with what an engine says.
+fn what_is_not_seen(world: &mut World) {
+    let mut applied = Vec::new();
+    for n in 0x71..0x74 {
+        let run = open(world, n);
+        world.exchanged(&run, replied(204, Wire::Unix, EngineProof::Proven));
+        world.observe(&run, look(n, sighting(StartedAt::At(at(200)))));
+        applied.push(run);
+    }
+    world.clock_ms += 30_000;
+    for (run, gone) in applied.into_iter().zip([None, Some(engine("E1")), Some(engine("E2"))]) {
+        let unseen = Some("test".to_owned());
+        world.apply(Command::Verify(Box::new(Verify { run, sighting: None, unseen, gone })));
+    }
 }
 
 /// Contradictions, and word after a journal that could not be asked.

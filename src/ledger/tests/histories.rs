@@ -64,7 +64,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => (run(), one_in(2), not_one_in(4))
             .prop_map(|(run, of_start, right)| Step::NeverHandedOn { run, of_start, right }),
         4 => (run(), 0..10_u8).prop_map(|(run, kind)| Step::Look { run, kind }),
-        3 => (run(), 0..8_u8).prop_map(|(run, seen)| Step::Verify { run, seen }),
+        3 => (run(), 0..9_u8).prop_map(|(run, seen)| Step::Verify { run, seen }),
     ];
     let operators = prop_oneof![
         8 => (run(), 0..5_u8, 0..6_u8, one_in(12))
@@ -285,7 +285,8 @@ impl World {
                     Observation::Seen(seen) if kind < 7 => Some(seen),
                     _ => None,
                 };
-                Command::Verify(Box::new(Verify { run: run.id, sighting, unseen: None }))
+                let gone = run.baseline.filter(|_| kind > 7).map(|baseline| baseline.incarnation.engine_id);
+                Command::Verify(Box::new(Verify { run: run.id, sighting, unseen: None, gone }))
             }
             Step::Start { run, start, kind, stale } => {
                 let run = self.pick(run)?;

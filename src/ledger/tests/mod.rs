@@ -227,7 +227,7 @@ impl World {
     }
 
     fn verify(&mut self, run: &RunId, sighting: Option<Sighting>) -> Outcome {
-        self.apply(Command::Verify(Box::new(Verify { run: run.clone(), sighting, unseen: None })))
+        self.apply(Command::Verify(Box::new(Verify { run: run.clone(), sighting, unseen: None, gone: None })))
     }
 
     fn observe(&mut self, run: &RunId, observation: Observation) -> Outcome {

@@ -352,6 +352,19 @@ fn a_refused_request_says_what_it_was_for_once_the_rules_know_that() {
 }
 
 #[test]
+fn that_a_container_is_gone_changes_nothing_before_the_fourth_rules_are_in_force() {
+    let mut world = World::under_the_first_rules(roomy_limits());
+    world.apply(Command::RaiseRulesLevel { level: 3 });
+    let ask = world.ask();
+    let run = world.open(ask);
+    let before: Vec<Record> = world.ledger.records().collect();
+    let gone = Verify { run, sighting: None, unseen: None, gone: Some(engine("E1")) };
+    let outcome = world.apply(Command::Verify(Box::new(gone)));
+    assert_eq!(outcome, Outcome::Rejected(Rejection::RulesTooOld { needed: 4, in_force: 3 }));
+    assert_eq!(world.ledger.records().collect::<Vec<_>>(), before);
+}
+
+#[test]
 fn a_command_of_the_third_rules_changes_nothing_before_they_are_in_force() {
     let mut world = World::under_the_first_rules(roomy_limits());
     world.apply(Command::RaiseRulesLevel { level: 2 });
@@ -368,7 +381,12 @@ fn a_command_of_the_third_rules_changes_nothing_before_they_are_in_force() {
     let asked_as = Some(HoldScope::Everything);
     for command in [
         Command::RefuseRequest(Box::new(refuse)),
-        Command::Verify(Box::new(Verify { run, sighting: None, unseen: Some("hangs".to_owned()) })),
+        Command::Verify(Box::new(Verify {
+            run,
+            sighting: None,
+            unseen: Some("hangs".to_owned()),
+            gone: None,
+        })),
         Command::PlaceHold(Box::new(PlaceHold { asked_as, ..hold(1, HoldScope::Everything) })),
     ] {
         let before: Vec<Record> = world.ledger.records().collect();

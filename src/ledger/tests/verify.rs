@@ -84,7 +84,7 @@ fn at_the_end_of_the_window_only_what_is_seen_to_run_is_not_held_against_it() {
         (None, Some((S::Running, Health::None)), Unverified, None),
         (None, Some((S::Paused, Health::None)), Unverified, None),
         (None, Some((S::Restarting, Health::None)), NotRecovered, Some(ReasonCode::TargetWentDown)),
-        (None, None, NotRecovered, Some(ReasonCode::TargetNotSeen)),
+        (None, None, Unverified, Some(ReasonCode::TargetNotSeen)),
         (
             Some(check()),
             Some((S::Running, Health::Starting)),
@@ -92,14 +92,14 @@ fn at_the_end_of_the_window_only_what_is_seen_to_run_is_not_held_against_it() {
             Some(ReasonCode::TargetNotHealthy),
         ),
         (Some(check()), Some((S::Running, Health::Healthy)), Verification::Recovered, None),
-        (Some(check()), None, NotRecovered, Some(ReasonCode::TargetNotSeen)),
+        (Some(check()), None, Unverified, Some(ReasonCode::TargetNotSeen)),
     ] {
         let mut world = World::roomy();
         let run = applied(&mut world, check);
         world.clock_ms = 45_000;
         let sighting = look.map(|(state, health)| looks(state, health));
         let unseen = sighting.is_none().then(|| "the engine hangs".to_owned());
-        let look = Verify { run: run.clone(), sighting, unseen };
+        let look = Verify { run: run.clone(), sighting, unseen, gone: None };
         let told = world.ledger.verification_after(ClusterTime(45_000), &look);
         world.apply(Command::Verify(Box::new(look.clone())));
         assert_eq!((world.run(&run).verification, unwell(&world, &run)), (verification, code), "{look:?}");
@@ -107,6 +107,30 @@ fn at_the_end_of_the_window_only_what_is_seen_to_run_is_not_held_against_it() {
         let detail = &world.run(&run).events.last().unwrap().detail;
         assert_eq!(detail.contains("the engine hangs"), look.sighting.is_none(), "{detail}");
     }
+}
+
+/// How the verification ends of a run that could not be seen, and was said by that engine to be gone.
+fn unseen(level: u32, gone: Option<&str>) -> (Verification, Option<ReasonCode>) {
+    let mut world = World::under_the_first_rules(roomy_limits());
+    world.apply(Command::RaiseRulesLevel { level });
+    let run = applied(&mut world, Some(check()));
+    let unseen = Some("test".to_owned());
+    let look = Verify { run: run.clone(), sighting: None, unseen, gone: gone.map(engine) };
+    for clock_ms in [44_999, 45_000] {
+        assert!(matches!(world.run(&run).verification, Verification::Pending { .. }), "at {clock_ms}");
+        world.clock_ms = clock_ms;
+        world.apply(Command::Verify(Box::new(look.clone())));
+    }
+    (world.run(&run).verification, unwell(&world, &run))
+}
+
+#[test]
+fn who_could_not_look_knows_nothing_and_only_its_own_engine_says_that_it_is_gone() {
+    let not_seen = Some(ReasonCode::TargetNotSeen);
+    assert_eq!(unseen(4, None), (Verification::Unverified, not_seen));
+    assert_eq!(unseen(4, Some("E2")), (Verification::Unverified, not_seen), "another engine");
+    assert_eq!(unseen(4, Some("E1")), (Verification::NotRecovered, not_seen));
+    assert_eq!(unseen(3, None), (Verification::NotRecovered, not_seen), "under the rules before");
 }
 
 #[test]

@@ -184,7 +184,12 @@ fn words_about(run: &Run) -> Vec<Command> {
         attest(Attestation::Journal { at: journal.clone(), word: JournalWord::NoIntent }),
     ]);
     words.extend(gone.map(observe));
-    words.push(Command::Verify(Box::new(Verify { run: id.clone(), sighting: None, unseen: None })));
+    words.push(Command::Verify(Box::new(Verify {
+        run: id.clone(),
+        sighting: None,
+        unseen: None,
+        gone: None,
+    })));
     words.push(Command::Resolve(Box::new(Resolve {
         run: id.clone(),
         by: "ann".to_owned(),
