@@ -119,7 +119,7 @@ impl Workload {
     /// And it is well.
     pub(super) fn well(&self, run: &RunId, container: &Container) -> Command {
         let sighting = Some(self.sighting(container));
-        Command::Verify(Box::new(Verify { run: run.clone(), sighting, unseen: None }))
+        Command::Verify(Box::new(Verify { run: run.clone(), sighting, unseen: None, gone: None }))
     }
 
     fn sighting(&self, container: &Container) -> Sighting {
