@@ -11,7 +11,7 @@ use openraft::async_runtime::WatchReceiver as _;
 use openraft::errors::{ClientWriteError, RaftError};
 use openraft::raft::Precondition;
 use openraft::{ChangeMembers, Instant as _, RaftMetrics};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::node::Consensus;
 use super::type_config::{Member, TypeConfig};
@@ -20,8 +20,11 @@ use crate::model::{LogIndex, NodeId, Term};
 /// A learner that lacks no more entries than this has caught up: what it lacks is on its way.
 const CAUGHT_UP: u64 = 64;
 
-/// A voter that was heard within this time counts as reachable.
-const HEARD_MS: u64 = 3_000;
+/// How long voters may take to be heard again, before those that were not count as unreachable.
+const HEARD_WITHIN: Duration = Duration::from_secs(3);
+
+/// How often that is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How long a change may take to be committed.
 const CHANGE: Duration = Duration::from_secs(10);
@@ -224,7 +227,7 @@ impl Consensus {
         if has.0 + CAUGHT_UP < view.last.0 || has == LogIndex(0) {
             return Err(MembersError::Behind { node, has, last: view.last });
         }
-        view.keeps_quorum(|known| known.role == Role::Voter || known.node == node)?;
+        self.keeps_quorum(|known| known.role == Role::Voter || known.node == node).await?;
         self.change(ChangeMembers::AddVoterIds(BTreeSet::from([node.0]))).await
     }
 
@@ -238,7 +241,7 @@ impl Consensus {
         match view.find(node)?.role {
             Role::Learner => self.change(ChangeMembers::RemoveNodes(BTreeSet::from([node.0]))).await,
             Role::Voter => {
-                view.keeps_quorum(|known| known.role == Role::Voter && known.node != node)?;
+                self.keeps_quorum(|known| known.role == Role::Voter && known.node != node).await?;
                 self.change(ChangeMembers::RemoveVoters(BTreeSet::from([node.0]))).await
             }
         }
@@ -281,6 +284,28 @@ impl Consensus {
         Ok(view)
     }
 
+    /// Refuses a set of voters of which no majority can be reached: each must be heard after now.
+    async fn keeps_quorum(&self, is_voter: impl Fn(&MemberView) -> bool) -> Result<(), MembersError> {
+        let begun = Instant::now();
+        loop {
+            let view = self.leading()?;
+            let voters: Vec<_> = view.members.iter().filter(|known| is_voter(known)).collect();
+            let needed = voters.len() / 2 + 1;
+            let since_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let is_heard = |known: &&&MemberView| {
+                known.node == view.node || known.heard_ms.is_some_and(|ms| ms < since_ms)
+            };
+            let reachable = voters.iter().filter(is_heard).count();
+            if !voters.is_empty() && reachable >= needed {
+                return Ok(());
+            }
+            if voters.is_empty() || begun.elapsed() > HEARD_WITHIN {
+                return Err(MembersError::LosesQuorum { voters: voters.len(), reachable, needed });
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
     /// Changes the membership, if it is still the one that was looked at.
     async fn change(&self, change: ChangeMembers<u64, Member>) -> Result<(), MembersError> {
         let seen = {
@@ -320,18 +345,5 @@ impl MembersView {
     /// [`MembersError::NoMember`]
     pub fn find(&self, node: NodeId) -> Result<&MemberView, MembersError> {
         self.members.iter().find(|known| known.node == node).ok_or(MembersError::NoMember { node })
-    }
-
-    /// Refuses a set of voters of which no majority can be reached now.
-    fn keeps_quorum(&self, is_voter: impl Fn(&MemberView) -> bool) -> Result<(), MembersError> {
-        let voters: Vec<_> = self.members.iter().filter(|known| is_voter(known)).collect();
-        let needed = voters.len() / 2 + 1;
-        let is_reachable =
-            |known: &&&MemberView| known.node == self.node || known.heard_ms.is_some_and(|ms| ms <= HEARD_MS);
-        let reachable = voters.iter().filter(is_reachable).count();
-        if voters.is_empty() || reachable < needed {
-            return Err(MembersError::LosesQuorum { voters: voters.len(), reachable, needed });
-        }
-        Ok(())
     }
 }

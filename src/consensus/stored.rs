@@ -265,7 +265,10 @@ mod tests {
     fn every_kind_of_entry_reads_back_as_it_was() {
         let membership = Membership::new(
             vec![BTreeSet::from([1, 2]), BTreeSet::from([2])],
-            BTreeMap::from([(1, Member::default()), (2, Member { address: "n2:7371".to_owned(), ..Member::default() })]),
+            BTreeMap::from([
+                (1, Member::default()),
+                (2, Member { address: "n2:7371".to_owned(), ..Member::default() }),
+            ]),
         )
         .unwrap();
         let command = Proposal(super::super::tests::tick_of(NodeId(1), 7));

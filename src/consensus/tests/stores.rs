@@ -24,7 +24,8 @@ pub(super) fn machine_of(dir: &Path, database: &Database, cluster: ClusterId) ->
     let (ledger, applied) = load_ledger(database, &cluster, Holes::none()).unwrap();
     let state = Arc::new(State::new(NodeId(1), HandClock::at(0), ledger, applied));
     let snapshots = SnapshotFolder::open(dir.join("snapshot"), cluster).unwrap();
-    let machine = StateMachine::open(database.clone(), Arc::clone(&state), Arc::new(snapshots), Holes::none()).unwrap();
+    let machine =
+        StateMachine::open(database.clone(), Arc::clone(&state), Arc::new(snapshots), Holes::none()).unwrap();
     (machine, state)
 }
 
