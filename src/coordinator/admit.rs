@@ -37,7 +37,7 @@ pub(super) async fn decide(
         }
         Err(refusal) => Command::RefuseRequest(Box::new(RefuseRequest {
             run: run.clone(),
-            request: as_sent(&request),
+            request: as_sent(shared, &request),
             target: refusal.target,
             reasons: vec![refusal.reason],
             diagnosis: if shared.knows_rules(3) { request.diagnosis } else { Diagnosis::Callers },
@@ -86,7 +86,7 @@ pub(super) fn proposal(
 ) -> OpenInterlock {
     OpenInterlock {
         run,
-        request: as_sent(request),
+        request: as_sent(shared, request),
         target: found.target,
         baseline: found.baseline,
         expect: request.expect.clone(),
@@ -307,10 +307,11 @@ async fn propose(
     Ok(Answer { decision, run, dry_run: false })
 }
 
-fn as_sent(request: &RecoveryRequest) -> Request {
+fn as_sent(shared: &Shared, request: &RecoveryRequest) -> Request {
     Request {
         id: request.id.clone(),
         caller: request.caller.clone(),
+        by: request.by.clone().filter(|_| shared.knows_rules(4)),
         digest: request.digest.clone(),
         reason: request.reason.clone(),
         spelling: request.spelling.to_string(),

@@ -91,6 +91,7 @@ impl Book {
         let request = Request {
             id: None,
             caller: "anonymous".into(),
+            by: None,
             digest: "d".into(),
             reason: "stuck".into(),
             spelling: "s".into(),
@@ -132,6 +133,7 @@ impl Book {
             request: Request {
                 id: None,
                 caller: "anonymous".to_owned(),
+                by: None,
                 digest: "d".into(),
                 reason: "stuck".into(),
                 spelling: target.to_string(),
@@ -197,6 +199,7 @@ impl Backend for Book {
         let stored = Request {
             id: request.id,
             caller: "anonymous".to_owned(),
+            by: request.by,
             digest: request.digest,
             reason: request.reason,
             spelling: request.spelling.to_string(),

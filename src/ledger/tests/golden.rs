@@ -66,6 +66,7 @@ fn history() -> World {
     what_is_told_once(&mut world);
     what_is_asked_for_so(&mut world);
     world.apply(Command::RaiseRulesLevel { level: 4 });
+    what_is_asked_by_name(&mut world);
     world
 }
 
@@ -369,6 +370,27 @@ fn what_is_asked_for_so(world: &mut World) {
     ] {
         world.apply(Command::ChangeLimits(change));
     }
+}
+
+/// Requests of people who said who they are: opened, attached and refused. What a start did, in words.
+fn what_is_asked_by_name(world: &mut World) {
+    let by = |mut ask: Ask, name: &str| {
+        ask.0.request.by = Some(name.to_owned());
+        ask
+    };
+    let opening = by(ask(world, 0x71), "ann");
+    let run = world.open(opening);
+    let attaching = by(ask(world, 0x71).id("r-bob"), "bob");
+    world.decide(attaching);
+    let refused = by(ask(world, 0x72).state(ContainerState::Dead), "ann");
+    world.decide(refused);
+    world.exchanged(&run, replied(500, Wire::Unix, EngineProof::Proven));
+    world.observe(&run, look(0x71, down()));
+    let mut approval = world.approval(&run, 0x71);
+    approval.look = look(0x71, down());
+    world.approve(approval);
+    world.start_exchanged(&run, 0x71, replied(204, Wire::Unix, EngineProof::Proven));
+    world.observe(&run, look(0x71, sighting(StartedAt::At(at(200)))));
 }
 
 #[test]
