@@ -6,6 +6,7 @@ use tracing::{Instrument, debug_span};
 
 use super::ask::unexpected;
 use super::grace::grace;
+use super::near::did_you_mean;
 use super::request::{Answer, RecoveryRequest, RequestError};
 use super::resolve::{Resolved, is_this_process, listed, resolve};
 use super::shared::{AUTHORITY_MS, HostLink, Shared};
@@ -216,7 +217,11 @@ async fn look_at_it(shared: &Shared, host: &HostLink, request: &RecoveryRequest)
             ));
         }
         Resolved::None(there) => {
-            return Err(unresolved(ReasonCode::TargetNotFound, format!("there are {}", listed(&there))));
+            let meant = did_you_mean(&request.spelling, &there);
+            return Err(unresolved(
+                ReasonCode::TargetNotFound,
+                format!("{meant}there are {}", listed(&there)),
+            ));
         }
     };
     let inspection = engine

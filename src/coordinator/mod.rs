@@ -20,6 +20,7 @@ mod hints;
 mod hold;
 mod look;
 mod narrate;
+mod near;
 mod operator;
 mod request;
 mod resolve;

@@ -301,3 +301,28 @@ async fn a_hold_by_an_id_holds_though_the_engine_was_silent_when_it_was_placed()
     }
     clients.opened("local/web").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_is_lifted_by_the_name_that_its_container_had_when_it_was_placed_and_by_the_containers_id() {
+    let (world, _node, mut clients) = World::up(shop()).await;
+    let target = |text: &str| Scope::Target(text.to_owned());
+    let other = clients.place(hold(target("local/shop/web/2"))).await.hold.unwrap();
+    let by_name = clients.place(hold(target("local/shop-web-1"))).await.hold.unwrap();
+    world.act("shop-web-1", Action::Rename { name: "old".into() });
+    let lifted = lift(&mut clients, by_scope(target("local/shop-web-1"))).await.unwrap();
+    assert_eq!(ids(&lifted), [by_name.hold_id], "nothing bears that name now");
+
+    let id = world.id("api")[..12].to_owned();
+    let by_id = async |clients: &mut Clients| clients.place(hold(target(&format!("local/{id}")))).await.hold;
+    let first = by_id(&mut clients).await.unwrap();
+    world.act("api", Action::Rename { name: "api-2".into() });
+    let status = lift(&mut clients, by_scope(target("local/old"))).await.unwrap_err();
+    assert_eq!(missing(&status).0, "relatch.v1.Hold", "another container's");
+    let lifted = lift(&mut clients, by_scope(target("local/api-2"))).await.unwrap();
+    assert_eq!(ids(&lifted), [first.hold_id], "it is the container that was held by its id");
+    let second = by_id(&mut clients).await.unwrap();
+    world.act("api-2", Action::Rename { name: "api-3".into() });
+    let lifted = lift(&mut clients, by_scope(target(&format!("local/{id}")))).await.unwrap();
+    assert_eq!(ids(&lifted), [second.hold_id]);
+    assert_eq!(clients.standing().await, [other]);
+}

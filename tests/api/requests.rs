@@ -254,3 +254,17 @@ async fn whoever_asks_is_on_record_by_name_and_whoever_asks_again_is_told_the_sa
     let status = clients.request(&by("two\nlines", "r-bad", "local/web")).await.unwrap_err();
     assert_eq!(fields(&status), ["requested_by"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_nothing_bears_is_answered_with_what_is_spelled_much_like_it() {
+    let containers = ["web", "api", "queue"].map(ContainerSpec::named);
+    let (_world, _node, mut clients) = World::up(containers).await;
+    let refused = clients.decided(&ask("local/wbe"), Decision::Refused).await;
+    let detail = &refused.reasons[0].detail;
+    assert!(
+        detail.starts_with("did you mean local/web? there are ") && detail.contains("local/api"),
+        "{detail}"
+    );
+    let refused = clients.decided(&ask("local/nothing-like-it"), Decision::Refused).await;
+    assert!(refused.reasons[0].detail.starts_with("there are "), "{refused:#?}");
+}
