@@ -105,6 +105,18 @@ fn unanswered(host: &HostName, error: &EngineError) -> String {
     )
 }
 
+/// Lets the time of a hold begin anew. None if it does not stand any more.
+pub(super) async fn renew_hold(
+    shared: &Arc<Shared>,
+    term: Term,
+    hold: HoldId,
+) -> Result<Option<Hold>, RequestError> {
+    match shared.ask(term, Command::RenewHold { hold }).await? {
+        Outcome::Renewed(hold) => Ok(hold.map(|hold| *hold)),
+        other => Err(unexpected(other)),
+    }
+}
+
 /// Lifts holds; gives those that it lifted. A hold of a target stands under its canonical spelling, or as it was
 /// spelled, if no container answered to that when it was placed: both are meant. So is one of the same container under
 /// a name that it had, and one that was asked for by this very spelling.

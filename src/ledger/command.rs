@@ -57,6 +57,11 @@ pub enum Command {
     Resolve(Box<Resolve>),
     /// Place a hold.
     PlaceHold(Box<PlaceHold>),
+    /// Let the time of a hold begin anew.
+    RenewHold {
+        /// The hold.
+        hold: HoldId,
+    },
     /// Lift holds.
     LiftHold(LiftHold),
     /// End a quarantine whose bound has passed.
@@ -86,6 +91,7 @@ impl Command {
     pub fn level(&self) -> u32 {
         match self {
             Self::RaiseRulesLevel { level } => *level,
+            Self::RenewHold { .. } => 4,
             Self::OpenInterlock(command) if command.request.by.is_some() => 4,
             Self::RefuseRequest(command) if command.request.by.is_some() => 4,
             Self::RecordExchange(command) if command.start.is_none() => 1,

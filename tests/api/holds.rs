@@ -3,7 +3,8 @@
 use prost_types::Duration;
 use relatch::rpc::v1::hold_scope::Scope;
 use relatch::rpc::v1::{
-    Decision, Hold, HoldOwner, HoldScope, LiftHoldRequest, PlaceHoldRequest, RunStatus, Verdict,
+    Decision, Hold, HoldOwner, HoldScope, LiftHoldRequest, PlaceHoldRequest, RenewHoldRequest, RunStatus,
+    Verdict,
 };
 use relatch::sim::{Action, Compose, ContainerSpec, Endpoint, ListenMode};
 use tonic::Status;
@@ -325,4 +326,43 @@ async fn a_hold_is_lifted_by_the_name_that_its_container_had_when_it_was_placed_
     let lifted = lift(&mut clients, by_scope(target(&format!("local/{id}")))).await.unwrap();
     assert_eq!(ids(&lifted), [second.hold_id]);
     assert_eq!(clients.standing().await, [other]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_that_is_renewed_goes_on_and_one_that_has_ended_is_not_there_to_be() {
+    let (_world, _node, mut clients) = World::up([ContainerSpec::named("api")]).await;
+    let renew = async |clients: &mut Clients, id: &str| {
+        let request = RenewHoldRequest { hold_id: id.to_owned() };
+        clients.holds.renew_hold(request).await.map(|answer| answer.into_inner().hold.expect("a hold"))
+    };
+    let time = |seconds| Some(Duration { seconds, nanos: 0 });
+    let placed = clients
+        .place(PlaceHoldRequest { duration: time(600), ..hold(Scope::Everything(true)) })
+        .await
+        .hold
+        .unwrap();
+    // Its time passes.
+    wait("some of its time to pass", async || match clients.standing().await[0].ends_in {
+        Some(left) if left.seconds < 599 => Ok(()),
+        left => Err(format!("{left:?}")),
+    })
+    .await;
+    let renewed = renew(&mut clients, &placed.hold_id).await.unwrap();
+    assert!(renewed.ends_in.unwrap().seconds >= 599, "{renewed:#?}");
+    assert_eq!(Hold { ends_in: placed.ends_in, ..renewed }, placed, "the same hold");
+
+    let short = PlaceHoldRequest {
+        duration: Some(Duration { seconds: 0, nanos: 100_000_000 }),
+        ..hold(Scope::Target("local/api".into()))
+    };
+    let short = clients.place(short).await.hold.unwrap();
+    wait("the hold to end", async || match clients.standing().await.len() {
+        1 => Ok(()),
+        more => Err(format!("{more} stand")),
+    })
+    .await;
+    let status = renew(&mut clients, &short.hold_id).await.unwrap_err();
+    assert_eq!(missing(&status), ("relatch.v1.Hold".to_owned(), format!("hold {}", short.hold_id)));
+    let status = renew(&mut clients, "short").await.unwrap_err();
+    assert_eq!(fields(&status), ["hold_id"]);
 }

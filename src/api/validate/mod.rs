@@ -20,7 +20,7 @@ use crate::ledger::{ANONYMOUS, Diagnosis, Expectation};
 use crate::model::{ContainerId, EngineInstant, HostName, InvalidId, LogIndex, RequestId, Target, excerpt};
 use crate::rpc::v1;
 
-pub(super) use holds::{hold_request, lift_request, shown};
+pub(super) use holds::{hold_request, lift_request, renew_request, shown};
 pub(super) use limits::limits_change;
 pub(super) use operator::{approve_request, resolve_request};
 use record::{operator, reason};

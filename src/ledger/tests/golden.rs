@@ -67,6 +67,7 @@ fn history() -> World {
     what_is_asked_for_so(&mut world);
     world.apply(Command::RaiseRulesLevel { level: 4 });
     what_is_asked_by_name(&mut world);
+    holds_that_go_on(&mut world);
     world
 }
 
@@ -391,6 +392,20 @@ fn what_is_asked_by_name(world: &mut World) {
     world.approve(approval);
     world.start_exchanged(&run, 0x71, replied(204, Wire::Unix, EngineProof::Proven));
     world.observe(&run, look(0x71, sighting(StartedAt::At(at(200)))));
+}
+
+/// Holds that are renewed in time, too late, and without need.
+fn holds_that_go_on(world: &mut World) {
+    let renew = |world: &mut World, n| drop(world.apply(Command::RenewHold { hold: hold_id(n) }));
+    world.place(PlaceHold { duration_ms: Some(1_000), ..hold(10, of_target("local/c10")) });
+    world.place(PlaceHold { duration_ms: Some(300), ..hold(11, of_target("local/c11")) });
+    world.place(hold(12, of_target("local/c12")));
+    world.clock_ms += 500;
+    for n in [10, 11, 12, 13] {
+        renew(world, n);
+    }
+    world.clock_ms += 600;
+    renew(world, 10);
 }
 
 #[test]

@@ -391,7 +391,11 @@ fn a_command_of_the_fourth_rules_changes_nothing_before_they_are_in_force() {
         reasons: vec![Reason::new(ReasonCode::TargetNotFound, "test", WallTime(1))],
         diagnosis: Diagnosis::Callers,
     };
-    for command in [Command::OpenInterlock(Box::new(open)), Command::RefuseRequest(Box::new(refuse))] {
+    for command in [
+        Command::OpenInterlock(Box::new(open)),
+        Command::RefuseRequest(Box::new(refuse)),
+        Command::RenewHold { hold: HoldId::new("1".repeat(32)).unwrap() },
+    ] {
         let before: Vec<Record> = world.ledger.records().collect();
         let too_old = Rejection::RulesTooOld { needed: 4, in_force: 3 };
         assert_eq!(world.apply(command), Outcome::Rejected(too_old));
