@@ -140,6 +140,7 @@ mod tests {
         assert_eq!(typed("not_applied,UNRESOLVED").unwrap(), expected);
         assert_eq!(typed("RUN_STATUS_NOT_APPLIED,unresolved").unwrap(), expected);
         assert!(typed("unspecified").is_err());
+        assert!(parse::<List>(&["--wide"]).unwrap().wide && !parse::<List>(&[]).unwrap().wide);
     }
 
     #[tokio::test]
