@@ -97,6 +97,8 @@ impl Binding {
                 let bound = self.bind(term).await;
                 let host = &self.host;
                 match bound {
+                    // This node ends, and says why.
+                    Err(_) if self.taken.borrow().is_some() => return,
                     Err(detail) => {
                         if trouble.goes_on(pause) {
                             tracing::warn!(%host, %detail, "the host could not be bound or looked after; it is tried again");
