@@ -63,6 +63,7 @@ impl Workload {
             request: Request {
                 id: Some(RequestId::new(run.as_str())?),
                 caller: ANONYMOUS.to_owned(),
+                by: None,
                 // As long as a digest is.
                 digest: format!("{run}{run}"),
                 reason: "its queue is saturated".to_owned(),

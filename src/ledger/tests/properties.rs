@@ -55,8 +55,14 @@ fn claims_have_grounds(run: &Run, clock: ClusterTime) -> Result<(), TestCaseErro
     if run.is_open() || matches!(run.status, Status::Refused { .. }) {
         prop_assert!(!run.reasons().is_empty(), "uncertain or refused without a reason: {run:?}");
     }
-    // Invariant 11: not well without a reason is a dead end.
-    prop_assert_eq!(run.unwell.is_some(), run.verification == Verification::NotRecovered, "{:?}", run);
+    // Invariant 11: not well without a reason is a dead end. What nobody could see is not known to be unwell, and has
+    // its reason too.
+    let unseen = run.unwell.as_ref().is_some_and(|reason| reason.code == ReasonCode::TargetNotSeen);
+    match run.verification {
+        Verification::NotRecovered => prop_assert!(run.unwell.is_some(), "{run:?}"),
+        Verification::Unverified => prop_assert!(run.unwell.is_none() || unseen, "{run:?}"),
+        _ => prop_assert!(run.unwell.is_none(), "{run:?}"),
+    }
     if matches!(run.status, Status::OperatorResolved { .. } | Status::Superseded { .. }) {
         prop_assert_eq!(run.disposition(), Disposition::Uncertain);
     }
