@@ -6,12 +6,11 @@ use std::path::PathBuf;
 
 use prost::Message;
 
-const FILES: [&str; 4] = [
-    "relatch/v1/recovery.proto",
-    "relatch/v1/holds.proto",
-    "relatch/v1/limits.proto",
-    "relatch/raft/v1/raft.proto",
-];
+/// What clients may call.
+const FILES: [&str; 3] = ["relatch/v1/recovery.proto", "relatch/v1/holds.proto", "relatch/v1/limits.proto"];
+
+/// What nodes say to each other. Not told to whoever asks by reflection.
+const BETWEEN_NODES: [&str; 1] = ["relatch/raft/v1/raft.proto"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");
@@ -20,5 +19,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let stored = PathBuf::from(env::var("OUT_DIR")?).join("descriptors.bin");
     std::fs::write(stored, descriptors.encode_to_vec())?;
     tonic_prost_build::configure().compile_fds(descriptors)?;
+    tonic_prost_build::configure().compile_fds(protox::compile(BETWEEN_NODES, ["proto"])?)?;
     Ok(())
 }

@@ -6,6 +6,7 @@
 
 mod backend;
 mod convert;
+mod forward;
 #[cfg(feature = "failpoints")]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -22,4 +23,5 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use forward::WayToLeader;
 pub use serve::{ServeError, serve};

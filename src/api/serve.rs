@@ -9,6 +9,7 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
 use super::backend::Backend;
+use super::forward::{Forwarded, WayToLeader};
 use super::health;
 use super::holds::HoldsService;
 use super::limits::LimitsService;
@@ -46,19 +47,23 @@ pub enum ServeError {
 /// Serves the services of `relatch.v1`, health and reflection on `listener` until `shutdown`. Then it takes no new
 /// connection, ends every stream, and returns when the calls at work have ended, at most 5 s later.
 ///
+/// What only the leader can answer takes the `way` to it, if there is one.
+///
 /// # Errors
 ///
 /// [`ServeError`] if the server ended by itself.
 pub async fn serve(
     coordinator: Coordinator,
+    way: Option<WayToLeader>,
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    serve_backend(coordinator, listener, shutdown).await
+    serve_backend(coordinator, way, listener, shutdown).await
 }
 
 pub(super) async fn serve_backend<B: Backend>(
     backend: B,
+    way: Option<WayToLeader>,
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
@@ -86,9 +91,9 @@ pub(super) async fn serve_backend<B: Backend>(
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
         .add_service(health_server)
         .add_service(reflection)
-        .add_service(recovery)
-        .add_service(holds)
-        .add_service(limits)
+        .add_service(Forwarded::new(recovery, way.clone()))
+        .add_service(Forwarded::new(holds, way.clone()))
+        .add_service(Forwarded::new(limits, way))
         .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), async move {
             // The sender outlives the server, so the wait ends with the value.
             let _ = stopped.wait_for(|stop| *stop).await;

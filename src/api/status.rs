@@ -109,16 +109,20 @@ pub(super) fn of(why: RequestError) -> Status {
             error(Code::ResourceExhausted, message, details)
         }
         RequestError::Unavailable { .. } => unavailable(message),
-        RequestError::Unknown { .. } => {
-            let mut details = ErrorDetails::with_retry_info(Some(RETRY_AFTER));
-            details.set_error_info("DECISION_UNKNOWN", DOMAIN, HashMap::new());
-            error(Code::DeadlineExceeded, message, details)
-        }
+        RequestError::Unknown { .. } => unknown(message),
     }
 }
 
-fn unavailable(message: String) -> Status {
+/// `UNAVAILABLE`: nothing was decided.
+pub(super) fn unavailable(message: String) -> Status {
     error(Code::Unavailable, message, ErrorDetails::with_retry_info(Some(RETRY_AFTER)))
+}
+
+/// `DEADLINE_EXCEEDED` with `DECISION_UNKNOWN`: it may have been decided.
+pub(super) fn unknown(message: String) -> Status {
+    let mut details = ErrorDetails::with_retry_info(Some(RETRY_AFTER));
+    details.set_error_info("DECISION_UNKNOWN", DOMAIN, HashMap::new());
+    error(Code::DeadlineExceeded, message, details)
 }
 
 #[cfg(test)]

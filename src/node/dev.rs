@@ -242,7 +242,7 @@ pub async fn run_dev(
     let binding = Binding { consensus: consensus.clone(), host, dispatcher, heard, data_dir, served, taken };
     let binder = tokio::spawn(binding.keep(stopped.clone()));
     let mut stop_serving = stopped;
-    let mut server = tokio::spawn(api::serve(coordinator, listener, async move {
+    let mut server = tokio::spawn(api::serve(coordinator, None, listener, async move {
         // The sender lives until the node has ended.
         let _stopped = stop_serving.wait_for(|stop| *stop).await;
     }));

@@ -1,5 +1,6 @@
 //! A backend that is nothing but a ledger: what is applied to it is what the services see.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint};
 
+use crate::api::WayToLeader;
 use crate::api::backend::Backend;
 use crate::api::serve::{ServeError, serve_backend};
 use crate::coordinator::{
@@ -313,6 +315,7 @@ impl Backend for Book {
 /// A server over a [`Book`].
 pub(super) struct Served {
     pub(super) book: Book,
+    pub(super) address: SocketAddr,
     pub(super) channel: Channel,
     stop: Option<oneshot::Sender<()>>,
     server: JoinHandle<Result<(), ServeError>>,
@@ -320,15 +323,20 @@ pub(super) struct Served {
 
 impl Served {
     pub(super) async fn start() -> Self {
+        Self::start_with(None).await
+    }
+
+    /// Passes on what only a leader can answer.
+    pub(super) async fn start_with(way: Option<WayToLeader>) -> Self {
         let book = Book::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
-        let server = tokio::spawn(serve_backend(book.clone(), listener, async {
+        let server = tokio::spawn(serve_backend(book.clone(), way, listener, async {
             let _ = stopped.await;
         }));
-        let channel = Endpoint::from_shared(address).unwrap().connect().await.unwrap();
-        Self { book, channel, stop: Some(stop), server }
+        let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap();
+        Self { book, address, channel, stop: Some(stop), server }
     }
 
     /// Begins the shutdown.

@@ -3,5 +3,6 @@
 mod book;
 mod docs;
 mod fidelity;
+mod forwarding;
 mod services;
 mod watching;
