@@ -13,6 +13,7 @@ use tokio::task::spawn_blocking;
 use super::error::ConsensusError;
 use super::log_store::LogStore;
 use super::network::NoPeers;
+use super::reached::{self, Keeper, Kept};
 use super::settings::Settings;
 use super::snapshot_folder::SnapshotFolder;
 use super::state::State;
@@ -42,6 +43,7 @@ pub(super) struct Inner {
     state: Arc<State>,
     signals: Signals,
     stopping: Arc<AtomicBool>,
+    keeper: Keeper,
 }
 
 impl std::fmt::Debug for Consensus {
@@ -57,9 +59,11 @@ impl Consensus {
     ///
     /// # Errors
     ///
-    /// [`ConsensusError`] if the data is damaged or another node's, or the settings contradict each other.
+    /// [`ConsensusError`] if the data is damaged, has lost its end or is another node's, or the settings contradict
+    /// each other.
     pub async fn start(settings: Settings, database: Database) -> Result<Self, ConsensusError> {
         let config = Arc::new(settings.config()?);
+        reached::require(&database, &settings.dir)?;
         own(&settings, &database)?;
         let (folder, cluster) = (settings.dir.join("snapshot"), settings.cluster.clone());
         // The whole snapshot is read, which need not wait for the ledger.
@@ -68,14 +72,16 @@ impl Consensus {
         let state = Arc::new(State::new(settings.node, Arc::clone(&settings.clock), ledger, applied));
         let snapshots = snapshots.await.unwrap_or_else(|panic| resume_unwind(panic.into_panic()))?;
         let log = LogStore::open(database.clone())?;
+        let kept = Kept { applied: state.applied(), synced: log.synced() };
         let machine = StateMachine::open(database.clone(), Arc::clone(&state), snapshots, settings.holes)?;
         let raft = Raft::new(settings.node.0, config, NoPeers, log, machine)
             .await
             .map_err(|error| ConsensusError::Raft { verb: "starting", detail: error.to_string() })?;
         let stopping = Arc::new(AtomicBool::new(false));
         let signals = Watcher::start(raft.metrics(), settings.node, database.failed(), Arc::clone(&stopping));
+        let keeper = Keeper::start(&settings.dir, kept);
         let (node, clock) = (settings.node, settings.clock);
-        Ok(Self { inner: Arc::new(Inner { raft, node, clock, state, signals, stopping }) })
+        Ok(Self { inner: Arc::new(Inner { raft, node, clock, state, signals, stopping, keeper }) })
     }
 
     /// Makes this node the one member of a new cluster. If the cluster exists already, nothing happens.
@@ -149,6 +155,7 @@ impl Consensus {
         if let Err(error) = self.inner.raft.shutdown().await {
             tracing::warn!(%error, "consensus did not end in order");
         }
+        self.inner.keeper.close().await;
     }
 }
 
