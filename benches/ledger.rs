@@ -134,6 +134,7 @@ fn interlock(run: &RunId, turn: u64) -> OpenInterlock {
         request: Request {
             id: None,
             caller: ANONYMOUS.to_owned(),
+            by: None,
             digest: "0".repeat(64),
             reason: "a benchmark".to_owned(),
             spelling: format!("local/{}", name(turn)),

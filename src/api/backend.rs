@@ -9,7 +9,7 @@ use crate::coordinator::{
     ResolveRequest,
 };
 use crate::ledger::{Hold, Ledger, LiftHold, LimitsChange, Run, StartDecision};
-use crate::model::{ClusterTime, LogIndex};
+use crate::model::{ClusterTime, HoldId, LogIndex};
 
 /// The coordinator, as the services see it.
 pub(super) trait Backend: Clone + Send + Sync + 'static {
@@ -36,6 +36,9 @@ pub(super) trait Backend: Clone + Send + Sync + 'static {
 
     /// Places a hold.
     fn place_hold(&self, request: HoldRequest) -> impl Future<Output = Result<Placed, RequestError>> + Send;
+
+    /// Lets the time of a hold begin anew. None if it does not stand any more.
+    fn renew_hold(&self, hold: HoldId) -> impl Future<Output = Result<Option<Hold>, RequestError>> + Send;
 
     /// Lifts holds.
     fn lift_hold(
@@ -82,6 +85,10 @@ impl Backend for Coordinator {
 
     async fn place_hold(&self, request: HoldRequest) -> Result<Placed, RequestError> {
         Coordinator::place_hold(self, request).await
+    }
+
+    async fn renew_hold(&self, hold: HoldId) -> Result<Option<Hold>, RequestError> {
+        Coordinator::renew_hold(self, hold).await
     }
 
     async fn lift_hold(&self, which: LiftHold, by: String) -> Result<Vec<Hold>, RequestError> {

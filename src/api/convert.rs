@@ -114,6 +114,12 @@ pub(super) fn run(run: &Run, now: ClusterTime) -> v1::Run {
         if_unhealthy: run.diagnosis() == Diagnosis::Unhealthy,
         deadline_in: run.deadline().map(left),
         verify_window: interlock.and(run.verify_window_ms()).map(duration_ms),
+        requested_by: run.request.by.clone().unwrap_or_default(),
+        evidence: match &run.status {
+            Status::Applied { evidence, .. } => evidence.as_str().to_owned(),
+            _ => String::new(),
+        },
+        reply_status: reply_status(run.exchange.as_ref()),
     }
 }
 
@@ -188,6 +194,15 @@ fn start(start: &Start, run: &Run, now: ClusterTime) -> v1::Start {
         exchange: start.exchange.as_ref().map(words::exchange).unwrap_or_default(),
         journal: start.word.as_ref().map(words::journal).unwrap_or_default(),
         outstanding: run.is_open() && start.is_outstanding(now),
+        reply_status: reply_status(start.exchange.as_ref()),
+    }
+}
+
+/// The status of the engine's whole answer; 0 if there is none.
+fn reply_status(exchange: Option<&Exchange>) -> u32 {
+    match exchange {
+        Some(Exchange::Written { reply: Reply::Complete { status, .. }, .. }) => u32::from(*status),
+        Some(Exchange::Written { .. } | Exchange::NeverWritten(_)) | None => 0,
     }
 }
 
@@ -286,7 +301,7 @@ fn reason(reason: &Reason, now: ClusterTime) -> v1::Reason {
         code: reason.code.to_string(),
         detail: reason.detail.clone(),
         since: Some(wall_time(reason.since)),
-        ends_when: reason.code.ends_when().to_owned(),
+        ends_when: reason.ends_when().to_owned(),
         ends_in: reason.until.map(|until| duration_ms(until.since_ms(now))),
     }
 }

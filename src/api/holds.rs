@@ -26,6 +26,17 @@ impl<B: Backend> Holds for HoldsService<B> {
         }))
     }
 
+    async fn renew_hold(
+        &self,
+        request: Request<v1::RenewHoldRequest>,
+    ) -> Result<Response<v1::RenewHoldResponse>, Status> {
+        let id = validate::renew_request(request.get_ref())?;
+        let renewed = self.0.renew_hold(id.clone()).await.map_err(status::of)?;
+        let hold = renewed.ok_or_else(|| status::no_such_hold(&format!("hold {id}")))?;
+        let hold = Some(convert::hold(&hold, self.0.cluster_time()));
+        Ok(Response::new(v1::RenewHoldResponse { hold }))
+    }
+
     async fn lift_hold(
         &self,
         request: Request<v1::LiftHoldRequest>,

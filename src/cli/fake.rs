@@ -68,6 +68,7 @@ pub(super) struct Script {
     /// What each watch tells, in order; the last one goes on without a further change.
     pub(super) watch: Method<WatchRunsRequest, Vec<Result<WatchRunsResponse, Status>>>,
     pub(super) place: Method<PlaceHoldRequest, PlaceHoldResponse>,
+    pub(super) renew: Method<RenewHoldRequest, RenewHoldResponse>,
     pub(super) lift: Method<LiftHoldRequest, LiftHoldResponse>,
     pub(super) list_holds: Method<ListHoldsRequest, ListHoldsResponse>,
     pub(super) get_limits: Method<GetLimitsRequest, GetLimitsResponse>,
@@ -166,6 +167,13 @@ impl Holds for Fake {
         request: Request<PlaceHoldRequest>,
     ) -> Result<Response<PlaceHoldResponse>, Status> {
         self.script.lock().unwrap().place.answer(request)
+    }
+
+    async fn renew_hold(
+        &self,
+        request: Request<RenewHoldRequest>,
+    ) -> Result<Response<RenewHoldResponse>, Status> {
+        self.script.lock().unwrap().renew.answer(request)
     }
 
     async fn lift_hold(

@@ -1,6 +1,7 @@
 //! Who gives a command, for the record.
 
 use super::exit::WrongUsage;
+use super::text::plain;
 
 /// Where the name of whoever is at the terminal stands, first to last.
 const VARIABLES: [&str; 3] = ["SUDO_USER", "USER", "LOGNAME"];
@@ -23,12 +24,18 @@ impl Operator {
         self.name_in(|variable| std::env::var(variable).ok())
     }
 
+    /// The same for what may be done without a name. What the environment has is left out if no node would take it.
+    pub(super) fn name_if_known(&self) -> Option<String> {
+        self.known_in(|variable| std::env::var(variable).ok().filter(|name| is_taken(name)))
+    }
+
+    fn known_in(&self, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+        let named = || VARIABLES.into_iter().filter_map(variable).find(|name| !name.trim().is_empty());
+        self.by.clone().or_else(named)
+    }
+
     fn name_in(&self, variable: impl Fn(&str) -> Option<String>) -> Result<String, WrongUsage> {
-        let named = self
-            .by
-            .clone()
-            .or_else(|| VARIABLES.into_iter().filter_map(variable).find(|name| !name.trim().is_empty()));
-        named.ok_or_else(|| {
+        self.known_in(variable).ok_or_else(|| {
             WrongUsage(format!(
                 "it is not known who does this, since none of {} is set: type the same command with --by NAME, as in \
                  --by \"$(id -un)\"",
@@ -36,6 +43,11 @@ impl Operator {
             ))
         })
     }
+}
+
+/// True if a name is one line, and not too long for the record.
+fn is_taken(name: &str) -> bool {
+    name.chars().count() <= 128 && name == plain(name)
 }
 
 #[cfg(test)]
@@ -66,6 +78,14 @@ mod tests {
         assert_eq!(name(&[], &all).unwrap(), "kim");
         assert_eq!(name(&[], &all[1..]).unwrap(), "root");
         assert_eq!(name(&[], &[("SUDO_USER", " "), ("USER", ""), all[2]]).unwrap(), "login");
+    }
+
+    #[test]
+    fn a_name_of_the_environment_that_no_node_would_take_is_known() {
+        assert!(is_taken("kim") && is_taken("Kim Ünal"));
+        for name in ["two\nlines", "\x1b[2J", &"x".repeat(129)] {
+            assert!(!is_taken(name), "{name:?}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::address::Address;
 use super::client::{Client, Nodes, RetryFor};
 use super::duration;
 use super::exit::Exit;
+use super::operator::Operator;
 use super::output::Output;
 use super::text::{plain, word};
 use super::view;
@@ -31,6 +32,8 @@ pub(super) struct Recover {
     /// Why, for people and for the record
     #[arg(long, value_name = "TEXT")]
     reason: String,
+    #[command(flatten)]
+    operator: Operator,
     /// How long the container may take to stop by itself, in whole seconds, as in 10s [default: its label
     /// relatch.grace, else its own stop timeout, else 10s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration::parse_whole_seconds)]
@@ -134,6 +137,7 @@ impl Recover {
             expect,
             dry_run: self.dry_run,
             if_unhealthy: self.if_unhealthy,
+            requested_by: self.operator.name_if_known().unwrap_or_default(),
         }
     }
 }
@@ -226,6 +230,8 @@ mod tests {
         assert_eq!(request.request_id.len(), 32);
         assert_eq!(request.grace, Some(prost_types::Duration { seconds: 10, nanos: 0 }));
         assert!(!request.dry_run && !request.if_unhealthy);
+        let recover = parse(&["--by", "kim"]).unwrap();
+        assert_eq!(recover.request(&mint_request_id().unwrap()).requested_by, "kim");
         let recover = parse(&["--if-unhealthy"]).unwrap();
         assert!(recover.request(&mint_request_id().unwrap()).if_unhealthy);
         let expect = request.expect.unwrap();

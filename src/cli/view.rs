@@ -61,6 +61,7 @@ fn told(run: &Run, page: &mut Told) -> String {
         fields.add("quarantined", format!("yes: the target stays closed, for {left} at most"));
     }
     fields.add("reason", run.reason.as_str());
+    fields.add("asked by", run.requested_by.as_str());
     fields.add("request id", run.request_id.as_str());
     fields.add("decided", format!("{}, term {}, node {}", time(run.decided_at.as_ref()), run.term, run.node));
     restart(&mut fields, run);
@@ -299,6 +300,13 @@ mod tests {
         assert!(!run(&uncertain()).contains("only if"));
         let text = run(&Run { if_unhealthy: true, ..uncertain() });
         assert!(text.contains("only if") && text.contains("health check says unhealthy\n"), "{text}");
+    }
+
+    #[test]
+    fn a_run_says_who_asked_for_it_if_they_said_so() {
+        assert!(!run(&uncertain()).contains("asked by"));
+        let text = run(&Run { requested_by: "kim".into(), ..uncertain() });
+        assert!(text.contains("asked by  kim\n"), "{text}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use tracing::{Instrument, debug_span};
 
 use super::ask::unexpected;
 use super::grace::grace;
+use super::near::did_you_mean;
 use super::request::{Answer, RecoveryRequest, RequestError};
 use super::resolve::{Resolved, find, is_this_process, listed};
 use super::shared::{AUTHORITY_MS, HostLink, Shared};
@@ -37,7 +38,7 @@ pub(super) async fn decide(
         }
         Err(refusal) => Command::RefuseRequest(Box::new(RefuseRequest {
             run: run.clone(),
-            request: as_sent(&request),
+            request: as_sent(shared, &request),
             target: refusal.target,
             reasons: vec![refusal.reason],
             diagnosis: if shared.knows_rules(3) { request.diagnosis } else { Diagnosis::Callers },
@@ -86,7 +87,7 @@ pub(super) fn proposal(
 ) -> OpenInterlock {
     OpenInterlock {
         run,
-        request: as_sent(request),
+        request: as_sent(shared, request),
         target: found.target,
         baseline: found.baseline,
         expect: request.expect.clone(),
@@ -215,7 +216,11 @@ async fn look_at_it(shared: &Shared, host: &HostLink, request: &RecoveryRequest)
             ));
         }
         Resolved::None(there) => {
-            return Err(unresolved(ReasonCode::TargetNotFound, format!("there are {}", listed(&there))));
+            let meant = did_you_mean(&request.spelling, &there);
+            return Err(unresolved(
+                ReasonCode::TargetNotFound,
+                format!("{meant}there are {}", listed(&there)),
+            ));
         }
     };
     let inspection = engine
@@ -306,10 +311,11 @@ async fn propose(
     Ok(Answer { decision, run, dry_run: false })
 }
 
-fn as_sent(request: &RecoveryRequest) -> Request {
+fn as_sent(shared: &Shared, request: &RecoveryRequest) -> Request {
     Request {
         id: request.id.clone(),
         caller: request.caller.clone(),
+        by: request.by.clone().filter(|_| shared.knows_rules(4)),
         digest: request.digest.clone(),
         reason: request.reason.clone(),
         spelling: request.spelling.to_string(),

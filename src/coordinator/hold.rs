@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::admit::confirm;
 use super::ask::unexpected;
+use super::near::did_you_mean;
 use super::request::{HoldRequest, Placed, RequestError};
 use super::resolve::{Resolved, has_project, listed, resolve};
 use super::shared::Shared;
 use crate::docker::{EngineError, ListFilter};
 use crate::ledger::{Baseline, Command, Hold, HoldOwner, HoldScope, LiftHold, Outcome, PlaceHold, Run};
-use crate::model::{HoldId, HostName, Target, Term};
+use crate::model::{ContainerId, HoldId, HostName, Target, Term};
 
 /// Places a hold for an operator.
 pub(super) async fn place_hold(
@@ -71,8 +72,8 @@ async fn known_scope(
 async fn resolved(shared: &Shared, asked: &HoldScope) -> Result<(HoldScope, String), RequestError> {
     match asked {
         HoldScope::Target(spelling) => {
-            let (target, note) = canonical(shared, spelling.clone()).await?;
-            return Ok((HoldScope::Target(target), note));
+            let found = canonical(shared, spelling.clone()).await?;
+            return Ok((HoldScope::Target(found.target), found.note));
         }
         HoldScope::Host(host) if shared.host(host).is_none() => {
             return Err(unknown_host(shared, "scope.host", host.as_str()));
@@ -104,8 +105,21 @@ fn unanswered(host: &HostName, error: &EngineError) -> String {
     )
 }
 
+/// Lets the time of a hold begin anew. None if it does not stand any more.
+pub(super) async fn renew_hold(
+    shared: &Arc<Shared>,
+    term: Term,
+    hold: HoldId,
+) -> Result<Option<Hold>, RequestError> {
+    match shared.ask(term, Command::RenewHold { hold }).await? {
+        Outcome::Renewed(hold) => Ok(hold.map(|hold| *hold)),
+        other => Err(unexpected(other)),
+    }
+}
+
 /// Lifts holds; gives those that it lifted. A hold of a target stands under its canonical spelling, or as it was
-/// spelled, if no container answered to that when it was placed: both are meant.
+/// spelled, if no container answered to that when it was placed: both are meant. So is one of the same container under
+/// a name that it had, and one that was asked for by this very spelling.
 pub(super) async fn lift_holds(
     shared: &Arc<Shared>,
     term: Term,
@@ -114,10 +128,14 @@ pub(super) async fn lift_holds(
 ) -> Result<Vec<Hold>, RequestError> {
     let meant = match which {
         LiftHold::Scope(HoldScope::Target(spelling)) => {
-            let (canonical, _) = canonical(shared, spelling.clone()).await?;
-            let spelled = Some(spelling.first_replica()).filter(|spelled| *spelled != canonical);
-            let targets = std::iter::once(canonical).chain(spelled);
-            targets.map(|target| LiftHold::Scope(HoldScope::Target(target))).collect()
+            let Canonical { target, id, .. } = canonical(shared, spelling.clone()).await?;
+            let spelled = spelling.first_replica();
+            confirm(shared, term).await?;
+            let former = former(shared, &[&target, &spelled], id.as_ref());
+            let spelled = Some(spelled).filter(|spelled| *spelled != target);
+            let targets = std::iter::once(target).chain(spelled);
+            let by_scope = targets.map(|target| LiftHold::Scope(HoldScope::Target(target)));
+            by_scope.chain(former.into_iter().map(LiftHold::Id)).collect()
         }
         other => vec![other],
     };
@@ -134,9 +152,36 @@ pub(super) async fn lift_holds(
     Ok(all)
 }
 
-/// The target as the ledger knows it, and what is to be said of that. What no container answers to now, or cannot be
-/// found out, stays as it was spelled: a hold must be possible while a container is away.
-async fn canonical(shared: &Shared, spelling: Target) -> Result<(Target, String), RequestError> {
+/// The operators' holds of a target that stand under another name by now: they were asked for under one of `names`,
+/// or by the id of the container.
+fn former(shared: &Shared, names: &[&Target], id: Option<&ContainerId>) -> Vec<HoldId> {
+    let now = shared.consensus.cluster_time();
+    let is_meant = |hold: &&Hold| {
+        let (HoldScope::Target(scope), HoldScope::Target(asked)) = (&hold.scope, hold.asked()) else {
+            return false;
+        };
+        let by_id = id.is_some_and(|id| names[0].host() == asked.host() && id.answers_to(asked.path()));
+        hold.owner == HoldOwner::Operator
+            && hold.stands(now)
+            && !names.contains(&scope)
+            && (names.contains(&asked) || by_id)
+    };
+    shared.consensus.read(|ledger| ledger.holds().filter(is_meant).map(|hold| hold.id.clone()).collect())
+}
+
+/// A target as the ledger knows it.
+struct Canonical {
+    target: Target,
+    /// The container that answers to it now.
+    id: Option<ContainerId>,
+    /// What is to be said of that.
+    note: String,
+}
+
+/// What no container answers to now, or cannot be found out, stays as it was spelled: a hold must be possible while a
+/// container is away.
+async fn canonical(shared: &Shared, spelling: Target) -> Result<Canonical, RequestError> {
+    let found = |id, target, note| Canonical { target, id, note };
     let Some(host) = shared.host(spelling.host()) else {
         return Err(unknown_host(shared, "scope.target", spelling.host().as_str()));
     };
@@ -144,19 +189,20 @@ async fn canonical(shared: &Shared, spelling: Target) -> Result<(Target, String)
         Ok(containers) => containers,
         Err(error) => {
             let note = unanswered(spelling.host(), &error);
-            return Ok((spelling.first_replica(), note));
+            return Ok(found(None, spelling.first_replica(), note));
         }
     };
     match resolve(&spelling, &containers) {
-        Resolved::One(_, target) => Ok((target, String::new())),
+        Resolved::One(id, target) => Ok(found(Some(id), target, String::new())),
         Resolved::None(there) => {
             let note = format!(
-                "no container on host {} answers to {} now: {LATER}; there are {}",
+                "no container on host {} answers to {} now: {LATER}; {}there are {}",
                 spelling.host(),
                 spelling.path(),
+                did_you_mean(&spelling, &there),
                 listed(&there)
             );
-            Ok((spelling.first_replica(), note))
+            Ok(found(None, spelling.first_replica(), note))
         }
         Resolved::Several(found) => Err(RequestError::Invalid {
             field: "scope.target".to_owned(),

@@ -20,6 +20,7 @@ mod hints;
 mod hold;
 mod look;
 mod narrate;
+mod near;
 mod operator;
 mod request;
 mod resolve;
@@ -38,7 +39,7 @@ use tokio::task::JoinHandle;
 use crate::consensus::Consensus;
 use crate::env::{Clock, Randomness};
 use crate::ledger::{Command, Hold, Ledger, LiftHold, LimitsChange, Outcome, Proposer, Run, StartDecision};
-use crate::model::{ClusterTime, ContainerId, Holes, HostName, LogIndex, Term};
+use crate::model::{ClusterTime, ContainerId, HoldId, Holes, HostName, LogIndex, Term};
 
 pub use request::{
     Answer, ApproveRequest, Checked, Explanation, HoldRequest, Placed, RecoveryRequest, RequestError,
@@ -182,6 +183,15 @@ impl Coordinator {
     pub async fn place_hold(&self, request: HoldRequest) -> Result<Placed, RequestError> {
         self.in_a_task(move |shared, term| async move { hold::place_hold(&shared, term, request).await })
             .await
+    }
+
+    /// Lets the time of a hold begin anew. None if it does not stand any more.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`]
+    pub async fn renew_hold(&self, hold: HoldId) -> Result<Option<Hold>, RequestError> {
+        self.in_a_task(move |shared, term| async move { hold::renew_hold(&shared, term, hold).await }).await
     }
 
     /// Lifts holds; gives those that it lifted.

@@ -12,6 +12,8 @@ pub struct RecoveryRequest {
     pub id: Option<RequestId>,
     /// Who asks.
     pub caller: String,
+    /// The name that they gave, for people.
+    pub by: Option<String>,
     /// SHA-256 of the request as sent and of its caller, in hex: the same id with another digest is refused.
     pub digest: String,
     /// The target in the caller's spelling.

@@ -175,7 +175,8 @@ impl Ledger {
     ) -> Outcome {
         let request = &command.request;
         let id = request.id.as_ref().map_or("without an id", |id| id.as_str());
-        let detail = format!("request {id} for {}: {}", request.spelling, request.reason);
+        let by = request.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+        let detail = format!("request {id}{by} for {}: {}", request.spelling, request.reason);
         run.record(entry, EventKind::Attached, detail);
         let decision =
             Decision { kind: DecisionKind::Attached, run: run.id.clone(), ignored, repeated: false };

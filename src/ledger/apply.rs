@@ -117,6 +117,7 @@ impl Ledger {
             Command::OpenStart(command) => self.open_start(entry, *command),
             Command::Resolve(command) => self.resolve(entry, *command),
             Command::PlaceHold(command) => self.place_hold(entry, *command),
+            Command::RenewHold { hold } => self.renew_hold(entry, &hold),
             Command::LiftHold(command) => self.lift_hold(entry, &command),
             Command::EndQuarantine { run } => self.end_quarantine(entry, run),
             Command::RemoveHost { host } => self.remove_host(&host),

@@ -57,6 +57,11 @@ pub enum Command {
     Resolve(Box<Resolve>),
     /// Place a hold.
     PlaceHold(Box<PlaceHold>),
+    /// Let the time of a hold begin anew.
+    RenewHold {
+        /// The hold.
+        hold: HoldId,
+    },
     /// Lift holds.
     LiftHold(LiftHold),
     /// End a quarantine whose bound has passed.
@@ -86,6 +91,9 @@ impl Command {
     pub fn level(&self) -> u32 {
         match self {
             Self::RaiseRulesLevel { level } => *level,
+            Self::RenewHold { .. } => 4,
+            Self::OpenInterlock(command) if command.request.by.is_some() => 4,
+            Self::RefuseRequest(command) if command.request.by.is_some() => 4,
             Self::RecordExchange(command) if command.start.is_none() => 1,
             Self::Attest(command) if command.start.is_none() => 1,
             Self::OpenInterlock(command) if command.diagnosis != Diagnosis::Callers => 2,
@@ -134,6 +142,9 @@ pub struct Request {
     /// Who asks. Left out of the stored form where that is [`ANONYMOUS`]: the first rules knew nobody else.
     #[serde(default = "anonymous", skip_serializing_if = "is_anonymous")]
     pub caller: String,
+    /// The name of who asks, for people, if they gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// SHA-256 of the request as sent and of its caller, in hex.
     pub digest: String,
     /// The caller's reason, for people.

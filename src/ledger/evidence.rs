@@ -119,7 +119,9 @@ impl Ledger {
                 run.record(entry, EventKind::Unresolved, why.join(", "));
             }
             Status::Applied { observed, evidence } => {
-                run.record(entry, EventKind::Applied, format!("started {}; {evidence}", observed.started_at));
+                let detail =
+                    format!("started {}; {}", observed.started_at, words::evidence(entry.rules, evidence));
+                run.record(entry, EventKind::Applied, detail);
                 self.begin_quarantine(entry, run, interlock);
                 run.verification = run.verification_from(entry.clock, entry.rules);
             }

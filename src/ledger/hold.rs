@@ -61,6 +61,9 @@ pub struct Hold {
     pub duration_ms: Option<u64>,
     /// Where and when it was placed.
     pub placed: Moment,
+    /// When its time began anew, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renewed: Option<ClusterTime>,
 }
 
 impl Hold {
@@ -79,7 +82,8 @@ impl Hold {
     /// When it ends by itself.
     #[must_use]
     pub fn until(&self) -> Option<ClusterTime> {
-        self.duration_ms.map(|duration_ms| self.placed.clock.after_ms(duration_ms))
+        let began = self.renewed.unwrap_or(self.placed.clock);
+        self.duration_ms.map(|duration_ms| began.after_ms(duration_ms))
     }
 
     /// True while it is in force.

@@ -28,7 +28,8 @@ impl Ledger {
 
     pub(super) fn place_hold(&mut self, entry: &Entry, command: PlaceHold) -> Outcome {
         let PlaceHold { id, scope, asked_as, owner, by, reason, duration_ms } = command;
-        let hold = Hold { id, scope, asked_as, owner, by, reason, duration_ms, placed: entry.moment() };
+        let placed = entry.moment();
+        let hold = Hold { id, scope, asked_as, owner, by, reason, duration_ms, placed, renewed: None };
         if let Some(known) = self.hold(&hold.id) {
             return if known.is_the_same_wish(&hold) && known.stands(entry.clock) {
                 Outcome::Held { hold: Box::new(known.clone()), repeated: true }
@@ -47,6 +48,18 @@ impl Ledger {
         }
         self.put_hold(hold.clone());
         Outcome::Held { hold: Box::new(hold), repeated: false }
+    }
+
+    /// Lets the time of a hold begin anew. One that has ended stays so: what it covered may have been restarted since.
+    pub(super) fn renew_hold(&mut self, entry: &Entry, id: &HoldId) -> Outcome {
+        let Some(mut hold) = self.hold(id).filter(|hold| hold.stands(entry.clock)).cloned() else {
+            return Outcome::Renewed(None);
+        };
+        if hold.duration_ms.is_some() {
+            hold.renewed = Some(entry.clock);
+            self.put_hold(hold.clone());
+        }
+        Outcome::Renewed(Some(Box::new(hold)))
     }
 
     /// Lifts one hold by its id, or every operator's hold of exactly one scope.

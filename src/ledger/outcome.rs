@@ -38,6 +38,8 @@ pub enum Outcome {
         /// True if it stood before: its id was known.
         repeated: bool,
     },
+    /// This hold goes on; none, if it does not stand any more.
+    Renewed(Option<Box<Hold>>),
     /// These holds were lifted; none, if none was meant.
     Lifted(Vec<Hold>),
     /// Done; there is nothing to tell.

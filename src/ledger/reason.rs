@@ -30,6 +30,15 @@ impl Reason {
     pub fn until(code: ReasonCode, detail: impl Into<String>, since: WallTime, until: ClusterTime) -> Self {
         Self { code, detail: detail.into(), since, until: Some(until) }
     }
+
+    /// What would end it. A hold without an end of its own is only ever lifted.
+    #[must_use]
+    pub fn ends_when(&self) -> &'static str {
+        match (self.code, self.until) {
+            (ReasonCode::Held, None) => "the hold is lifted",
+            (code, _) => code.ends_when(),
+        }
+    }
 }
 
 macro_rules! reason_codes {
@@ -191,5 +200,13 @@ mod tests {
         for code in ReasonCode::ALL {
             assert!(!code.ends_when().is_empty(), "{code}");
         }
+    }
+
+    #[test]
+    fn a_hold_without_an_end_is_not_said_to_end_by_itself() {
+        let ends = |reason: Reason| reason.ends_when();
+        assert_eq!(ends(Reason::new(ReasonCode::Held, "x", WallTime(1))), "the hold is lifted");
+        let until = Reason::until(ReasonCode::Held, "x", WallTime(1), ClusterTime(9));
+        assert_eq!(ends(until), "the hold is lifted, or its time is over");
     }
 }

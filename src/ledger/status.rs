@@ -141,6 +141,19 @@ impl Status {
     }
 }
 
+impl Evidence {
+    /// The stable word, as in the public interface.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::StartedAtAndReply => "started-at-and-reply",
+            Self::StartedAtOnly => "started-at-only",
+            Self::JournalUnreachable => "journal-unreachable",
+            Self::ByFollowUpStart => "by-follow-up-start",
+        }
+    }
+}
+
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -169,7 +182,7 @@ impl fmt::Display for Evidence {
             Self::StartedAtAndReply => "a later StartedAt and the engine's reply",
             Self::StartedAtOnly => "StartedAt only, no response",
             Self::JournalUnreachable => "StartedAt only, journal unreachable: attribution unknown",
-            Self::ByFollowUpStart => "a later StartedAt, by-follow-up-start",
+            Self::ByFollowUpStart => "a later StartedAt, after a start that was approved",
         })
     }
 }

@@ -1,12 +1,16 @@
 //! What the ledger has seen, in words for people.
 //!
-//! The texts are part of the state, which every node must come to alike: those of the first two levels of rules
-//! stay as they were, `rules` being the level in force.
+//! The texts are part of the state, which every node must come to alike: those of earlier levels of rules stay
+//! as they were, `rules` being the level in force.
 
+use super::status::Evidence;
 use crate::model::{ContainerState, Exchange, Health, JournalWord, Observation, Reply, StartedAt};
 
 /// The rules that brought words in place of the names that the code has for things.
 const IN_WORDS: u32 = 3;
+
+/// The rules that brought words for what a start did.
+const START_IN_WORDS: u32 = 4;
 
 /// What a container is doing, as in `web is running`.
 pub(super) fn state(rules: u32, state: ContainerState) -> String {
@@ -73,6 +77,16 @@ pub(super) fn journal(word: &JournalWord) -> String {
     }
 }
 
+/// What stands behind `applied`.
+pub(super) fn evidence(rules: u32, evidence: Evidence) -> String {
+    match evidence {
+        Evidence::ByFollowUpStart if rules < START_IN_WORDS => {
+            "a later StartedAt, by-follow-up-start".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
 /// The bound of something that ends in `left_ms`, at `until` on the cluster clock.
 pub(super) fn bound(rules: u32, until: crate::model::ClusterTime, left_ms: u64) -> String {
     if rules < IN_WORDS {
@@ -126,6 +140,11 @@ mod tests {
         assert_eq!(health(2, Health::None), "its health is None");
         assert_eq!(health(3, Health::None), "it has no health check");
         assert_eq!(health(3, Health::Unhealthy), "its health check says unhealthy");
+        assert_eq!(evidence(3, Evidence::ByFollowUpStart), "a later StartedAt, by-follow-up-start");
+        assert_eq!(
+            evidence(4, Evidence::ByFollowUpStart),
+            "a later StartedAt, after a start that was approved"
+        );
         assert_eq!((started(2, &StartedAt::Zero), started(3, &StartedAt::Zero)), {
             ("Zero".to_owned(), "the zero time".to_owned())
         });

@@ -1,15 +1,17 @@
 //! Binds the node's own host in the ledger: its name, its engine and its dispatcher, one to one.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use super::beside::{EngineTaken, Served};
 use crate::consensus::Consensus;
 use crate::dispatch::Dispatcher;
 use crate::docker::EngineInfo;
 use crate::ledger::{BindHost, Command, DispatcherRef, Guard, Outcome};
-use crate::model::{HostName, Term};
+use crate::model::{EngineId, HostName, Term};
 
 /// The pause before an engine that did not answer is asked again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -30,6 +32,12 @@ pub(super) struct Binding {
     pub(super) dispatcher: Dispatcher,
     /// Told whenever the engine begins to answer, or does not (any more).
     pub(super) heard: watch::Sender<Option<EngineWord>>,
+    /// Where this node's data is, for others who come to the same engine.
+    pub(super) data_dir: PathBuf,
+    /// The engine that this node serves.
+    pub(super) served: Option<Served>,
+    /// Told if the engine is served by another process: this node is to end then.
+    pub(super) taken: watch::Sender<Option<EngineTaken>>,
 }
 
 /// Trouble that goes on is told when it begins, and then now and again.
@@ -72,22 +80,25 @@ pub enum EngineWord {
 impl Binding {
     /// Keeps the host bound for as long as this node leads. Until the engine has answered once, requests
     /// for its containers are refused, `host-unknown`.
-    pub(super) async fn keep(self, mut stop: watch::Receiver<bool>) {
+    pub(super) async fn keep(mut self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             () = self.bind_in_every_term() => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
     }
 
-    async fn bind_in_every_term(&self) {
+    async fn bind_in_every_term(&mut self) {
         let mut leadership = self.consensus.leadership();
         let mut pause = RETRY;
         let mut trouble = Trouble::default();
         loop {
             let term = *leadership.borrow_and_update();
             if let Some(term) = term {
+                let bound = self.bind(term).await;
                 let host = &self.host;
-                match self.bind(term).await {
+                match bound {
+                    // This node ends, and says why.
+                    Err(_) if self.taken.borrow().is_some() => return,
                     Err(detail) => {
                         if trouble.goes_on(pause) {
                             tracing::warn!(%host, %detail, "the host could not be bound or looked after; it is tried again");
@@ -113,13 +124,14 @@ impl Binding {
         }
     }
 
-    async fn bind(&self, term: Term) -> Result<(), String> {
+    async fn bind(&mut self, term: Term) -> Result<(), String> {
         let engine = self.identify().await;
         self.hear(match &engine {
             Ok(engine) => EngineWord::Answered { server_version: engine.server_version.clone() },
             Err(why) => EngineWord::Silent { why: why.clone() },
         });
         let engine = engine?;
+        self.serve(&engine.engine_id)?;
         let bind = BindHost {
             host: self.host.clone(),
             engine_id: engine.engine_id,
@@ -143,6 +155,18 @@ impl Binding {
             }
             self.propose(term, Command::BindHost(bind)).await?;
         }
+        Ok(())
+    }
+
+    /// No restart is admitted for an engine before it is bound, and none is bound that another process serves.
+    fn serve(&mut self, engine: &EngineId) -> Result<(), String> {
+        if self.served.as_ref().is_some_and(|served| served.engine == *engine) {
+            return Ok(());
+        }
+        let served = Served::begin(engine, &self.data_dir).inspect_err(|taken| {
+            self.taken.send_replace(Some(taken.clone()));
+        });
+        self.served = Some(served.map_err(|taken| taken.to_string())?);
         Ok(())
     }
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use super::beside::{EngineTaken, Served};
 use super::binding::{Binding, EngineWord};
 use super::own_container::{container_layer, own_container};
 use super::panic::abort_on_panic;
@@ -121,6 +122,9 @@ pub enum NodeError {
         /// The kind of the file system.
         kind: String,
     },
+    /// Another node on this machine serves the engine.
+    #[error(transparent)]
+    EngineTaken(#[from] EngineTaken),
     /// The port.
     #[error("listening on {listen}: {source}; is another relatch running? choose another with --listen")]
     Listen {
@@ -206,9 +210,10 @@ pub async fn run_dev(
         ..EngineLimits::default()
     };
     let engine = Engine::new(endpoint, engine_limits).with_holes(holes);
+    let host = HostName::new(HOST)?;
+    let served = serve_again(&consensus, &host, &engine, dir.path()).await?;
     let mut failed = [consensus.fatal(), journal.failed()];
     let dispatcher = Dispatcher::new(engine, journal, Arc::clone(&clock));
-    let host = HostName::new(HOST)?;
     let link = HostLink { dispatcher: dispatcher.clone(), guard: Guard::Agent };
     let (coordinator, supervision) = Coordinator::start(Parts {
         consensus: consensus.clone(),
@@ -230,7 +235,10 @@ pub async fn run_dev(
     let (closing, mut under_way) = (coordinator.clone(), dispatcher.under_way());
     let heard = watch::Sender::new(None);
     let hears = heard.subscribe();
-    let binding = Binding { consensus: consensus.clone(), host, dispatcher, heard };
+    let taken = watch::Sender::new(None);
+    let mut is_taken = taken.subscribe();
+    let data_dir = dir.path().to_owned();
+    let binding = Binding { consensus: consensus.clone(), host, dispatcher, heard, data_dir, served, taken };
     let binder = tokio::spawn(binding.keep(stopped.clone()));
     let mut stop_serving = stopped;
     let mut server = tokio::spawn(api::serve(coordinator, listener, async move {
@@ -245,6 +253,7 @@ pub async fn run_dev(
         () = stop => Ok(()),
         why = first(fatal) => Err(NodeError::Fatal { detail: why }),
         why = first(journal_failed) => Err(NodeError::Fatal { detail: why }),
+        taken = first(&mut is_taken) => Err(taken.into()),
         served = &mut server => Err(serve_error(match served {
             Ok(Ok(())) => "it ended by itself".to_owned(),
             Ok(Err(error)) => error.to_string(),
@@ -276,6 +285,25 @@ pub async fn run_dev(
     let _bound = binder.await;
     consensus.shutdown().await;
     Ok(())
+}
+
+/// Serves the engine that the host was bound to before, ahead of everything that may be sent to it. One that another
+/// process serves is no matter if it is another engine that answers now.
+async fn serve_again(
+    consensus: &Consensus,
+    host: &HostName,
+    engine: &Engine,
+    data_dir: &Path,
+) -> Result<Option<Served>, NodeError> {
+    let bound = consensus.read(|ledger| ledger.host(host).map(|host| host.engine_id.clone()));
+    let Some(bound) = bound else { return Ok(None) };
+    match Served::begin(&bound, data_dir) {
+        Ok(served) => Ok(Some(served)),
+        Err(taken) => match engine.identify().await {
+            Ok(now) if now.engine_id != bound => Ok(None),
+            _ => Err(taken.into()),
+        },
+    }
 }
 
 /// Tells what is heard of the engine, for as long as it is polled.
@@ -314,9 +342,10 @@ fn of_log(error: ConsensusError, dir: &DataDir) -> NodeError {
 }
 
 /// Resolves with the first reason.
-async fn first(reasons: &mut watch::Receiver<Option<String>>) -> String {
-    match reasons.wait_for(Option::is_some).await {
-        Ok(reason) => reason.clone().unwrap_or_default(),
-        Err(_) => std::future::pending().await,
+async fn first<T: Clone>(reasons: &mut watch::Receiver<Option<T>>) -> T {
+    let reason = reasons.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+    match reason {
+        Some(reason) => reason,
+        None => std::future::pending().await,
     }
 }

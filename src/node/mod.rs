@@ -2,11 +2,13 @@
 //!
 //! `relatch dev` is one node with one host, called `local`, whose dispatcher runs in the same process.
 
+mod beside;
 mod binding;
 mod dev;
 mod own_container;
 mod panic;
 
+pub use beside::EngineTaken;
 pub use binding::EngineWord;
 pub use dev::{DevNotice, DevOptions, NodeError, run_dev};
 pub use own_container::container_layer;

@@ -3,7 +3,8 @@
 use prost_types::Duration;
 use relatch::rpc::v1::hold_scope::Scope;
 use relatch::rpc::v1::{
-    Decision, Hold, HoldOwner, HoldScope, LiftHoldRequest, PlaceHoldRequest, RunStatus, Verdict,
+    Decision, Hold, HoldOwner, HoldScope, LiftHoldRequest, PlaceHoldRequest, RenewHoldRequest, RunStatus,
+    Verdict,
 };
 use relatch::sim::{Action, Compose, ContainerSpec, Endpoint, ListenMode};
 use tonic::Status;
@@ -300,4 +301,68 @@ async fn a_hold_by_an_id_holds_though_the_engine_was_silent_when_it_was_placed()
         assert_eq!(lift(&mut clients, by_scope(named)).await.unwrap().len(), 1);
     }
     clients.opened("local/web").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_is_lifted_by_the_name_that_its_container_had_when_it_was_placed_and_by_the_containers_id() {
+    let (world, _node, mut clients) = World::up(shop()).await;
+    let target = |text: &str| Scope::Target(text.to_owned());
+    let other = clients.place(hold(target("local/shop/web/2"))).await.hold.unwrap();
+    let by_name = clients.place(hold(target("local/shop-web-1"))).await.hold.unwrap();
+    world.act("shop-web-1", Action::Rename { name: "old".into() });
+    let lifted = lift(&mut clients, by_scope(target("local/shop-web-1"))).await.unwrap();
+    assert_eq!(ids(&lifted), [by_name.hold_id], "nothing bears that name now");
+
+    let id = world.id("api")[..12].to_owned();
+    let by_id = async |clients: &mut Clients| clients.place(hold(target(&format!("local/{id}")))).await.hold;
+    let first = by_id(&mut clients).await.unwrap();
+    world.act("api", Action::Rename { name: "api-2".into() });
+    let status = lift(&mut clients, by_scope(target("local/old"))).await.unwrap_err();
+    assert_eq!(missing(&status).0, "relatch.v1.Hold", "another container's");
+    let lifted = lift(&mut clients, by_scope(target("local/api-2"))).await.unwrap();
+    assert_eq!(ids(&lifted), [first.hold_id], "it is the container that was held by its id");
+    let second = by_id(&mut clients).await.unwrap();
+    world.act("api-2", Action::Rename { name: "api-3".into() });
+    let lifted = lift(&mut clients, by_scope(target(&format!("local/{id}")))).await.unwrap();
+    assert_eq!(ids(&lifted), [second.hold_id]);
+    assert_eq!(clients.standing().await, [other]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_that_is_renewed_goes_on_and_one_that_has_ended_is_not_there_to_be() {
+    let (_world, _node, mut clients) = World::up([ContainerSpec::named("api")]).await;
+    let renew = async |clients: &mut Clients, id: &str| {
+        let request = RenewHoldRequest { hold_id: id.to_owned() };
+        clients.holds.renew_hold(request).await.map(|answer| answer.into_inner().hold.expect("a hold"))
+    };
+    let time = |seconds| Some(Duration { seconds, nanos: 0 });
+    let placed = clients
+        .place(PlaceHoldRequest { duration: time(600), ..hold(Scope::Everything(true)) })
+        .await
+        .hold
+        .unwrap();
+    // Its time passes.
+    wait("some of its time to pass", async || match clients.standing().await[0].ends_in {
+        Some(left) if left.seconds < 599 => Ok(()),
+        left => Err(format!("{left:?}")),
+    })
+    .await;
+    let renewed = renew(&mut clients, &placed.hold_id).await.unwrap();
+    assert!(renewed.ends_in.unwrap().seconds >= 599, "{renewed:#?}");
+    assert_eq!(Hold { ends_in: placed.ends_in, ..renewed }, placed, "the same hold");
+
+    let short = PlaceHoldRequest {
+        duration: Some(Duration { seconds: 0, nanos: 100_000_000 }),
+        ..hold(Scope::Target("local/api".into()))
+    };
+    let short = clients.place(short).await.hold.unwrap();
+    wait("the hold to end", async || match clients.standing().await.len() {
+        1 => Ok(()),
+        more => Err(format!("{more} stand")),
+    })
+    .await;
+    let status = renew(&mut clients, &short.hold_id).await.unwrap_err();
+    assert_eq!(missing(&status), ("relatch.v1.Hold".to_owned(), format!("hold {}", short.hold_id)));
+    let status = renew(&mut clients, "short").await.unwrap_err();
+    assert_eq!(fields(&status), ["hold_id"]);
 }

@@ -5,6 +5,7 @@
 mod support;
 
 mod bench;
+mod beside;
 mod commands;
 mod explain;
 mod help;

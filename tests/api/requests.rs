@@ -234,3 +234,37 @@ async fn a_refused_request_says_that_it_was_only_for_the_unhealthy() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_is_on_record_by_name_and_whoever_asks_again_is_told_the_same() {
+    let (_world, _node, mut clients) = World::up([ContainerSpec::named("web")]).await;
+    let by = |name: &str, id: &str, target: &str| RequestRecoveryRequest {
+        requested_by: name.to_owned(),
+        ..ask_as(id, target)
+    };
+    let refused = clients.decided(&by("kim", "r-none", "local/none"), Decision::Refused).await;
+    assert_eq!(refused.requested_by, "kim");
+    let opened = clients.decided(&by("kim", "r-web", "local/web"), Decision::Opened).await;
+    assert_eq!(opened.requested_by, "kim");
+    let again = clients.request(&by("lee", "r-web", "local/web")).await.expect("an answer");
+    assert!(again.repeated_answer, "{again:#?}");
+    assert_eq!(again.run.expect("a run").requested_by, "kim", "the first who asked");
+    let nameless = clients.request(&ask_as("r-web", "local/web")).await.expect("an answer");
+    assert!(nameless.repeated_answer, "{nameless:#?}");
+    let status = clients.request(&by("two\nlines", "r-bad", "local/web")).await.unwrap_err();
+    assert_eq!(fields(&status), ["requested_by"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_nothing_bears_is_answered_with_what_is_spelled_much_like_it() {
+    let containers = ["web", "api", "queue"].map(ContainerSpec::named);
+    let (_world, _node, mut clients) = World::up(containers).await;
+    let refused = clients.decided(&ask("local/wbe"), Decision::Refused).await;
+    let detail = &refused.reasons[0].detail;
+    assert!(
+        detail.starts_with("did you mean local/web? there are ") && detail.contains("local/api"),
+        "{detail}"
+    );
+    let refused = clients.decided(&ask("local/nothing-like-it"), Decision::Refused).await;
+    assert!(refused.reasons[0].detail.starts_with("there are "), "{refused:#?}");
+}

@@ -53,7 +53,7 @@ async fn an_approved_start_is_sent_once_however_often_its_approval_comes_and_set
     assert_eq!((answer.decision(), answer.repeated_answer), (Decision::Opened, false), "{answer:#?}");
     assert_eq!(answer.start_id, first.start_id);
     let applied = clients.wait_for_status(&run.run_id, RunStatus::Applied).await;
-    assert!(applied.settlement.contains("by-follow-up-start"), "never by restart: {applied:#?}");
+    assert!(applied.evidence == "by-follow-up-start", "never by restart: {applied:#?}");
     let [start] = applied.starts.as_slice() else { panic!("one start: {applied:#?}") };
     assert_eq!((start.operator.as_str(), start.reason.as_str()), ("kim", "it is needed"));
     assert!(!start.outstanding && start.exchange.contains("reply 204"), "{start:#?}");
@@ -93,7 +93,7 @@ async fn what_a_start_did_is_never_told_as_the_restarts_though_its_answer_is_sti
     let answer = approve(&mut clients, &approval(&run.run_id)).await.unwrap();
     assert_eq!(answer.decision(), Decision::Opened, "{answer:#?}");
     let applied = clients.wait_for_status(&run.run_id, RunStatus::Applied).await;
-    assert!(applied.settlement.contains("by-follow-up-start"), "{applied:#?}");
+    assert!(applied.evidence == "by-follow-up-start", "{applied:#?}");
     assert_eq!(applied.starts[0].exchange, "", "not heard of yet: {applied:#?}");
     assert!(applied.quarantined, "and so the target stays closed: {applied:#?}");
     world.engine.release("reply");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use relatch::rpc::v1::holds_server::{Holds, HoldsServer};
 use relatch::rpc::v1::{
     Hold, LiftHoldRequest, LiftHoldResponse, ListHoldsRequest, ListHoldsResponse, PlaceHoldRequest,
-    PlaceHoldResponse,
+    PlaceHoldResponse, RenewHoldRequest, RenewHoldResponse,
 };
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -34,6 +34,18 @@ impl Holds for Service {
         state.log.push("place");
         state.standing.push(hold.clone());
         Ok(Response::new(PlaceHoldResponse { hold: Some(hold), ..PlaceHoldResponse::default() }))
+    }
+
+    async fn renew_hold(
+        &self,
+        request: Request<RenewHoldRequest>,
+    ) -> Result<Response<RenewHoldResponse>, Status> {
+        let id = request.into_inner().hold_id;
+        let mut state = self.0.lock().unwrap();
+        state.log.push("renew");
+        let hold = state.standing.iter().find(|hold| hold.hold_id == id).cloned();
+        let hold = hold.ok_or_else(|| Status::not_found(format!("no hold {id} stands")))?;
+        Ok(Response::new(RenewHoldResponse { hold: Some(hold) }))
     }
 
     async fn lift_hold(

@@ -92,7 +92,7 @@ async fn killed_at_any_step_of_a_start_there_is_never_a_second_one_and_never_a_r
 }
 
 fn settled_by_start(run: &Value) -> bool {
-    run["settlement"].as_str().is_some_and(|settlement| settlement.contains("by-follow-up-start"))
+    run["evidence"] == "by-follow-up-start"
 }
 
 /// An operator ends the run while its start is about to be sent: it is not sent any more.

@@ -104,6 +104,7 @@ impl Leader {
             .request(RecoveryRequest {
                 id: Some(RequestId::new(id).expect("an id")),
                 caller: relatch::ledger::ANONYMOUS.to_owned(),
+                by: None,
                 digest: id.to_owned(),
                 spelling: Target::parse(target).expect("a target"),
                 reason: "test".to_owned(),

@@ -99,6 +99,11 @@ impl NodeOptions {
         dev
     }
 
+    /// Where the node finds out what else runs on its machine: nothing but the nodes of this test.
+    fn run_dir(&self) -> &Path {
+        self.data_dir.parent().expect("a folder above the data directory")
+    }
+
     /// The failpoints of the test, and the sync that is left out by `scripts/holes.sh`.
     fn points(&self) -> Option<String> {
         let lost = std::env::var(LOST_SYNC).ok().map(|name| format!("{name}=return(lose)"));
@@ -153,6 +158,7 @@ impl Node {
         command
             .args(["-o", "json"])
             .args(options.dev())
+            .env("XDG_RUNTIME_DIR", options.run_dir())
             .env("RELATCH_LOG", "debug,openraft=warn,h2=warn,hyper=warn,tower=warn")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -181,7 +187,9 @@ impl Node {
 
     /// Starts it, and expects it to end by itself with an error. Gives what it said.
     pub fn refuses_to_start(options: &NodeOptions) -> String {
-        let output = relatch().args(options.dev()).stdin(Stdio::null()).output().expect("running relatch");
+        let mut command = relatch();
+        let command = command.args(options.dev()).env("XDG_RUNTIME_DIR", options.run_dir());
+        let output = command.stdin(Stdio::null()).output().expect("running relatch");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success(), "it started: {said}");
         said

@@ -29,6 +29,7 @@ pub fn judged(exchange: &Exchange) -> Run {
         request: Request {
             id: None,
             caller: ANONYMOUS.to_owned(),
+            by: None,
             digest: "00".to_owned(),
             reason: "test".to_owned(),
             spelling: "local/web-1".to_owned(),

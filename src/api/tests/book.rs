@@ -20,8 +20,9 @@ use crate::ledger::{
 };
 use crate::model::{
     ClusterId, ClusterTime, ContainerId, ContainerState, EngineId, EngineInstant, Exchange, Grace,
-    GraceSource, Health, Holes, HostName, Incarnation, JournalId, JournalPosition, LogIndex, LostReply,
-    NodeId, Observation, ProcessNonce, Reply, RunId, Sighting, StartedAt, Target, Term, WallTime, Wire,
+    GraceSource, Health, HoldId, Holes, HostName, Incarnation, JournalId, JournalPosition, LogIndex,
+    LostReply, NodeId, Observation, ProcessNonce, Reply, RunId, Sighting, StartedAt, Target, Term, WallTime,
+    Wire,
 };
 
 pub(super) const TERM: Term = Term(7);
@@ -91,6 +92,7 @@ impl Book {
         let request = Request {
             id: None,
             caller: "anonymous".into(),
+            by: None,
             digest: "d".into(),
             reason: "stuck".into(),
             spelling: "s".into(),
@@ -132,6 +134,7 @@ impl Book {
             request: Request {
                 id: None,
                 caller: "anonymous".to_owned(),
+                by: None,
                 digest: "d".into(),
                 reason: "stuck".into(),
                 spelling: target.to_string(),
@@ -197,6 +200,7 @@ impl Backend for Book {
         let stored = Request {
             id: request.id,
             caller: "anonymous".to_owned(),
+            by: request.by,
             digest: request.digest,
             reason: request.reason,
             spelling: request.spelling.to_string(),
@@ -257,6 +261,13 @@ impl Backend for Book {
             Outcome::Held { hold, repeated } => {
                 Ok(Placed { hold: *hold, repeated, open_runs: Vec::new(), note: String::new() })
             }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn renew_hold(&self, hold: HoldId) -> Result<Option<Hold>, RequestError> {
+        match self.apply(Command::RenewHold { hold }) {
+            Outcome::Renewed(hold) => Ok(hold.map(|hold| *hold)),
             other => panic!("{other:?}"),
         }
     }

@@ -24,6 +24,13 @@ pub(in crate::api) fn hold_request(message: &v1::PlaceHoldRequest) -> Result<Hol
     check.end(request)
 }
 
+/// The hold that `RenewHold` asks for.
+pub(in crate::api) fn renew_request(message: &v1::RenewHoldRequest) -> Result<HoldId, Status> {
+    let mut check = Check::default();
+    let id = check.take("hold_id", HoldId::new(message.hold_id.as_str()));
+    check.end(id)
+}
+
 /// What `LiftHold` asks for, and who asks.
 pub(in crate::api) fn lift_request(message: &v1::LiftHoldRequest) -> Result<(LiftHold, String), Status> {
     let mut check = Check::default();

@@ -20,10 +20,10 @@ use crate::ledger::{ANONYMOUS, Diagnosis, Expectation};
 use crate::model::{ContainerId, EngineInstant, HostName, InvalidId, LogIndex, RequestId, Target, excerpt};
 use crate::rpc::v1;
 
-pub(super) use holds::{hold_request, lift_request, shown};
+pub(super) use holds::{hold_request, lift_request, renew_request, shown};
 pub(super) use limits::limits_change;
 pub(super) use operator::{approve_request, resolve_request};
-use record::reason;
+use record::{operator, reason};
 
 /// The seconds of a `google.protobuf.Timestamp`: the years 1 to 9999.
 const TIMESTAMP_S: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
@@ -63,10 +63,12 @@ pub(super) fn recovery_request(
     let id = check.take("request_id", optional::<RequestId>(&message.request_id));
     let grace_s = check.take("grace", message.grace.as_ref().map(grace_s).transpose());
     let expect = expectation(&mut check, message.expect.as_ref());
+    let by = check.take("requested_by", present(&message.requested_by).map(operator).transpose());
     let request = (|| {
         Some(RecoveryRequest {
             id: id?,
             caller: caller.to_owned(),
+            by: by?,
             digest: digest(message, caller),
             spelling: spelling?,
             reason: reason?,
@@ -88,6 +90,7 @@ pub(super) fn explain_request(message: &v1::ExplainRequest) -> Result<RecoveryRe
         Some(RecoveryRequest {
             id: None,
             caller: ANONYMOUS.to_owned(),
+            by: None,
             digest: String::new(),
             spelling: spelling?,
             reason: "explain".to_owned(),
@@ -120,14 +123,15 @@ fn beginning(text: &str) -> Result<String, String> {
 
 /// SHA-256, in hex, of the request and of who sent it. Fields that are left out do not enter, so a message
 /// that gains fields later keeps the digests of requests without them. Nor does the wish for a dry run: one of
-/// a request that was answered is told that answer.
+/// a request that was answered is told that answer. Nor does the name of who asks: a colleague who asks again is.
 fn digest(message: &v1::RequestRecoveryRequest, caller: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(b"relatch.v1.RequestRecoveryRequest\0");
     // With its length in front, no caller's name can run on into the request.
     hash.update((caller.len() as u64).to_be_bytes());
     hash.update(caller.as_bytes());
-    hash.update(v1::RequestRecoveryRequest { dry_run: false, ..message.clone() }.encode_to_vec());
+    let bare = v1::RequestRecoveryRequest { dry_run: false, requested_by: String::new(), ..message.clone() };
+    hash.update(bare.encode_to_vec());
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -254,6 +258,7 @@ mod tests {
             }),
             dry_run: false,
             if_unhealthy: false,
+            requested_by: "kim".into(),
         }
     }
 
@@ -286,6 +291,7 @@ mod tests {
         };
         let request = recovery_request(&bare, "anonymous").unwrap();
         assert_eq!((request.id, request.grace_s, request.expect), (None, None, None));
+        assert_eq!(request.by, None);
     }
 
     #[test]
@@ -302,6 +308,9 @@ mod tests {
             ("reason", |m| m.reason = "two\u{2028}lines".into()),
             ("request_id", |m| m.request_id = "with space".into()),
             ("request_id", |m| m.request_id = "x".repeat(129)),
+            ("requested_by", |m| m.requested_by = " ".into()),
+            ("requested_by", |m| m.requested_by = "x".repeat(129)),
+            ("requested_by", |m| m.requested_by = "two\nlines".into()),
             ("grace", |m| m.grace = Some(Duration { seconds: -1, nanos: 0 })),
             ("grace", |m| m.grace = Some(Duration { seconds: 1, nanos: 1 })),
             ("grace", |m| m.grace = Some(Duration { seconds: 0, nanos: -1 })),
@@ -346,6 +355,8 @@ mod tests {
         assert_ne!(first, of(&good(), "someone"));
         let dry_run = v1::RequestRecoveryRequest { dry_run: true, ..good() };
         assert_eq!(first, of(&dry_run, "anonymous"), "a dry run asks about the same request");
+        let colleague = v1::RequestRecoveryRequest { requested_by: "lee".into(), ..good() };
+        assert_eq!(first, of(&colleague, "anonymous"), "so does whoever else asks for it");
         let changes: &[fn(&mut v1::RequestRecoveryRequest)] = &[
             |m| m.target = "local/web2".into(),
             |m| m.reason = "another".into(),

@@ -63,6 +63,7 @@ impl Workload {
             request: Request {
                 id: Some(RequestId::new(run.as_str())?),
                 caller: ANONYMOUS.to_owned(),
+                by: None,
                 // As long as a digest is.
                 digest: format!("{run}{run}"),
                 reason: "its queue is saturated".to_owned(),
@@ -119,7 +120,7 @@ impl Workload {
     /// And it is well.
     pub(super) fn well(&self, run: &RunId, container: &Container) -> Command {
         let sighting = Some(self.sighting(container));
-        Command::Verify(Box::new(Verify { run: run.clone(), sighting, unseen: None }))
+        Command::Verify(Box::new(Verify { run: run.clone(), sighting, unseen: None, gone: None }))
     }
 
     fn sighting(&self, container: &Container) -> Sighting {

@@ -72,7 +72,11 @@ async fn with_engine<S: EngineSide>(
         Who::You,
         &format!("relatch recover {} --reason \"{}\" --request-id demo-1", request.target, request.reason),
     );
-    let answer = ask(&mut nodes, &quiet, &request).await?;
+    let answer = match ask(&mut nodes, &quiet, &request).await {
+        Ok(answer) => answer,
+        // Why it answers nobody, or has ended, is in its log: another node that serves the engine, for one.
+        Err(error) => bail!("{error:#}; the node logged:\n{}", node.log()),
+    };
     let opened = answer.run.clone().context("the answer has no run")?;
     if answer.decision() != Decision::Opened {
         let decision = word(answer.decision().as_str_name(), "DECISION_");

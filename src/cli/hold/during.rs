@@ -1,6 +1,8 @@
 //! A hold that stands while a command runs.
 
 use std::ffi::OsString;
+use std::pin::pin;
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use futures::{FutureExt, Stream, StreamExt};
@@ -14,11 +16,22 @@ use super::super::scope;
 use super::super::text::plain;
 use super::super::unhold::{Lifted, lift};
 use super::child;
+use super::guard::until_over;
 use super::place::{note, open_runs, place};
 use super::signals::name;
 use crate::rpc::v1::{LiftHoldRequest, PlaceHoldRequest, PlaceHoldResponse};
 
-/// Places the hold, runs the command, and lifts the hold whatever became of the command.
+/// What became of the hold when the command had ended.
+enum Hold {
+    Lifted,
+    /// It had ended before.
+    Over,
+    /// It could not be lifted.
+    MayStand,
+}
+
+/// Places the hold, runs the command, and lifts the hold whatever became of the command. Meanwhile the hold is renewed
+/// so often, if it is.
 ///
 /// # Errors
 ///
@@ -27,11 +40,12 @@ pub(super) async fn run(
     request: &PlaceHoldRequest,
     command: &[OsString],
     retry: Retry,
+    renew_every: Option<Duration>,
     nodes: &mut Nodes,
     signals: impl Stream<Item = Signal>,
     output: &Output,
 ) -> anyhow::Result<Exit> {
-    let mut signals = std::pin::pin!(signals);
+    let mut signals = pin!(signals);
     let placed = tokio::select! {
         placed = place_first(request, retry, nodes, output) => Ok(placed?),
         Some(signal) = signals.next() => Err(signal),
@@ -43,19 +57,38 @@ pub(super) async fn run(
         }
         (Ok(answer), _) => answer,
     };
-    let what = scope::show(answer.hold.as_ref().and_then(|hold| hold.scope.as_ref()));
+    let hold = answer.hold.clone().unwrap_or_default();
+    let what = scope::show(hold.scope.as_ref());
     output.note(format!("holding {what} while the command runs (hold {})", request.hold_id));
     for told in [note(&answer), open_runs(&answer)] {
         if !told.is_empty() {
             output.note(told.trim());
         }
     }
-    let code = child::run(command, signals, output).await;
-    let lifted = end(request, retry, nodes, output).await;
-    match (code?, lifted) {
-        (0, false) => Ok(Exit::Error),
-        (code, _) => Ok(Exit::Command(code)),
-    }
+    let mut asked_meanwhile = nodes.clone();
+    let mut running = pin!(child::run(command, signals, output));
+    let (code, is_over) = tokio::select! {
+        // A command that has ended needs no hold any more.
+        biased;
+        code = &mut running => (code, false),
+        why = until_over(&hold, renew_every, &mut asked_meanwhile, output) => {
+            output.note(format!(
+                "THE HOLD IS OVER, AND THE COMMAND STILL RUNS: hold {} does not stand any more: {why}.\nFrom now on \
+                 {what} may be restarted.",
+                plain(&request.hold_id)
+            ));
+            (running.await, true)
+        }
+    };
+    let hold = if is_over { Hold::Over } else { end(request, retry, nodes, output).await };
+    Ok(match (code?, hold) {
+        (0, Hold::MayStand) => Exit::Error,
+        (0, Hold::Over) => {
+            output.note("the command succeeded, but not all the time under its hold: exit code 4");
+            Exit::Uncertain
+        }
+        (code, _) => Exit::Command(code),
+    })
 }
 
 /// Lifts what may have been placed before a signal came. Nobody waits long for that.
@@ -92,21 +125,21 @@ async fn place_first(
     Ok(answer)
 }
 
-/// Lifts the hold. False if it may still stand; then it has said so.
-async fn end(request: &PlaceHoldRequest, retry: Retry, nodes: &mut Nodes, output: &Output) -> bool {
+/// Lifts the hold, and says what became of it.
+async fn end(request: &PlaceHoldRequest, retry: Retry, nodes: &mut Nodes, output: &Output) -> Hold {
     let id = &request.hold_id;
     match lift(&lifting(request), retry, nodes, output).await {
         Ok(Lifted::Holds(_)) => {
             output.note(format!("lifted hold {id}"));
-            true
+            Hold::Lifted
         }
-        Ok(Lifted::Before) => true,
+        Ok(Lifted::Before) => Hold::Lifted,
         Err(CallError::Answered(status)) if status.code() == Code::NotFound => {
             output.note(format!(
                 "hold {id} had ended before the command: it was lifted, or its time was over, and the command went \
                  on without it"
             ));
-            true
+            Hold::Over
         }
         Err(error) => {
             output.note(format!(
@@ -114,7 +147,7 @@ async fn end(request: &PlaceHoldRequest, retry: Retry, nodes: &mut Nodes, output
                  Lift it with:\n\n  {}\n",
                 unhold(request)
             ));
-            false
+            Hold::MayStand
         }
     }
 }
@@ -141,7 +174,7 @@ mod tests {
     use super::super::super::fake::{Fake, Script, ended, not_admitting, not_known};
     use super::super::super::output::{Format, Printed};
     use super::*;
-    use crate::rpc::v1::{Hold, LiftHoldResponse};
+    use crate::rpc::v1::{self, LiftHoldResponse, ListHoldsResponse, RenewHoldResponse};
 
     const ID: &str = "cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd";
 
@@ -149,19 +182,25 @@ mod tests {
         PlaceHoldRequest { hold_id: ID.into(), operator: "kim".into(), ..PlaceHoldRequest::default() }
     }
 
+    fn standing(ends_in_ms: Option<i32>) -> v1::Hold {
+        let ends_in = ends_in_ms.map(|ms| prost_types::Duration { seconds: 0, nanos: ms * 1_000_000 });
+        v1::Hold { hold_id: ID.into(), ends_in, ..v1::Hold::default() }
+    }
+
     fn holds(script: &mut Script) {
-        let hold = Hold { hold_id: ID.into(), ..Hold::default() };
+        let hold = standing(None);
         script.place.then(Ok(PlaceHoldResponse { hold: Some(hold), ..PlaceHoldResponse::default() }));
     }
 
     fn lifts(script: &mut Script) {
-        script.lift.then(Ok(LiftHoldResponse { lifted: vec![Hold::default()] }));
+        script.lift.then(Ok(LiftHoldResponse { lifted: vec![v1::Hold::default()] }));
     }
 
     /// A command under a hold, and the signals that reach relatch.
     struct Under<'a> {
         fake: &'a Fake,
         command: Vec<OsString>,
+        renew_every: Option<Duration>,
         signals: mpsc::UnboundedReceiver<Signal>,
         send: mpsc::UnboundedSender<Signal>,
         output: Output,
@@ -172,7 +211,7 @@ mod tests {
         let command = command.iter().map(OsString::from).collect();
         let (send, signals) = mpsc::unbounded();
         let (output, printed) = Output::kept(Format::Json);
-        Under { fake, command, signals, send, output, printed }
+        Under { fake, command, renew_every: None, signals, send, output, printed }
     }
 
     impl Under<'_> {
@@ -180,7 +219,8 @@ mod tests {
             let mut nodes = Nodes::new(self.fake.addr()).unwrap();
             let retry = Retry { within: Duration::from_millis(300), unreachable: true };
             let request = request();
-            let run = run(&request, &self.command, retry, &mut nodes, self.signals, &self.output);
+            let (renew_every, signals) = (self.renew_every, self.signals);
+            let run = run(&request, &self.command, retry, renew_every, &mut nodes, signals, &self.output);
             let exit = ended(run).await;
             assert_eq!(self.printed.stdout(), "", "the command's stdout is its own");
             exit.map(Exit::code)
@@ -287,16 +327,71 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hold_that_had_ended_before_changes_no_code() {
+    async fn a_hold_that_had_ended_before_the_command_takes_its_success_away() {
+        for (script, code) in [("exit 0", 4), ("exit 7", 7)] {
+            let fake = Fake::serve(|script| {
+                holds(script);
+                script.lift.then(Err(Status::not_found("no such hold stands")));
+            });
+            let fake = fake.await;
+            let held = under(&fake, &["sh", "-c", script]);
+            let printed = held.printed;
+            assert_eq!(held.run().await.unwrap(), code);
+            assert!(printed.stderr().contains("had ended before"), "{}", printed.stderr());
+        }
+    }
+
+    /// A command that ends once relatch has said that its hold is over.
+    async fn outlives_its_hold(held: Under<'_>, folder: &Path) -> String {
+        let printed = held.printed;
+        let told = async {
+            while !printed.stderr().contains("THE HOLD IS OVER, AND THE COMMAND STILL RUNS") {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            std::fs::write(folder.join("go"), "").unwrap();
+        };
+        let (code, ()) = tokio::join!(held.run(), told);
+        assert_eq!(code.unwrap(), 4);
+        printed.stderr()
+    }
+
+    const UNTIL_GO: &str = "while [ ! -e $0/go ]; do sleep 0.02; done";
+
+    #[tokio::test]
+    async fn a_hold_whose_time_ends_while_the_command_runs_is_told_of_at_once() {
+        let folder = tempfile::tempdir().unwrap();
         let fake = Fake::serve(|script| {
-            holds(script);
-            script.lift.then(Err(Status::not_found("no such hold stands")));
+            let placed = PlaceHoldResponse { hold: Some(standing(Some(20))), ..PlaceHoldResponse::default() };
+            script.place.then(Ok(placed));
+            // The cluster's clock is behind; then its word counts.
+            script.list_holds.then(Ok(ListHoldsResponse { holds: vec![standing(Some(10))] }));
+            script.list_holds.then(Ok(ListHoldsResponse::default()));
         });
         let fake = fake.await;
-        let held = under(&fake, &["true"]);
-        let printed = held.printed;
-        assert_eq!(held.run().await.unwrap(), 0);
-        assert!(printed.stderr().contains("had ended before"), "{}", printed.stderr());
+        let said = outlives_its_hold(under(&fake, &shell(folder.path(), UNTIL_GO)), folder.path()).await;
+        assert!(said.contains("its time (--for) is over") && said.contains("exit code 4"), "{said}");
+        assert_eq!(lifted(&fake), [], "there is nothing to lift");
+    }
+
+    #[tokio::test]
+    async fn a_hold_is_renewed_while_the_command_runs_also_after_a_renewal_that_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let fake = Fake::serve(|script| {
+            holds(script);
+            let renewed = || Ok(RenewHoldResponse { hold: Some(standing(None)) });
+            let failed = Err(Status::internal("the disk is full"));
+            script.renew.then(renewed()).then(failed).then(renewed());
+            script.renew.then(Err(Status::not_found("no such hold stands")));
+        });
+        let fake = fake.await;
+        let held = under(&fake, &shell(folder.path(), UNTIL_GO));
+        let held = Under { renew_every: Some(Duration::from_millis(10)), ..held };
+        let said = outlives_its_hold(held, folder.path()).await;
+        for expected in ["the disk is full", "is renewed again; it stood", "it was not renewed in time"] {
+            assert!(said.contains(expected), "{expected}: {said}");
+        }
+        let asked = fake.script(|script| script.renew.asked());
+        assert!(asked.len() == 4 && asked.iter().all(|one| one.hold_id == ID), "{asked:?}");
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod child;
 mod during;
+mod guard;
 mod place;
 mod signals;
 
@@ -21,6 +22,7 @@ use super::output::Output;
 use super::scope::ScopeArgs;
 use crate::env::{OsRandomness, hex_id};
 use crate::rpc::v1::{Hold as Placed, PlaceHoldRequest, PlaceHoldResponse};
+use guard::{LEASE, RENEW_EVERY};
 use place::{note, open_runs, place};
 use signals::Signals;
 
@@ -31,10 +33,13 @@ use signals::Signals;
 ///
 /// With `-- COMMAND`, the hold stands while the command runs; it is lifted when the command has ended, however
 /// it ended. Without the hold the command is not run. SIGINT and SIGTERM end the command (SIGTERM is passed on
-/// to it), and relatch after it. A hold outlives a relatch that is killed: --for bounds it.
+/// to it), and relatch after it. relatch renews the hold every minute: where relatch is killed, the command may run on,
+/// and the hold ends 10 minutes after it was renewed last. With --for it stands for that time instead, and is not
+/// renewed. A hold that ends while the command runs is told of at once.
 ///
 /// Exit codes: 0 placed, 1 error, 2 wrong usage. With `-- COMMAND`: those of the command, 128+N if signal N
-/// ended it, 126 if it cannot be run, 127 if it is not found; 1 if it succeeded and the hold cannot be lifted.
+/// ended it, 126 if it cannot be run, 127 if it is not found; if it succeeded, 1 if the hold cannot be lifted, and 4 if
+/// the hold had ended before the command.
 #[derive(Debug, clap::Args)]
 pub(super) struct Hold {
     #[command(flatten)]
@@ -44,7 +49,7 @@ pub(super) struct Hold {
     reason: String,
     #[command(flatten)]
     operator: Operator,
-    /// How long it stands at most, as in 2h [default: until it is lifted]
+    /// How long it stands at most, as in 2h [default: until it is lifted, or while the command runs]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_for)]
     stands_for: Option<Duration>,
     /// The id of this hold; the same id means the same hold. A new one is made if left out
@@ -82,7 +87,15 @@ impl Hold {
         }
         // From here on: whoever interrupts it while the hold is being placed does not leave it behind.
         let signals = Signals::listen()?;
-        during::run(&request, &self.command, self.retry.retry(), &mut nodes, signals, output).await
+        let renew_every = self.stands_for.is_none().then_some(RENEW_EVERY);
+        let retry = self.retry.retry();
+        during::run(&request, &self.command, retry, renew_every, &mut nodes, signals, output).await
+    }
+
+    /// How long the node is to keep it without a further word.
+    fn time(&self) -> Option<Duration> {
+        let lease = Some(LEASE).filter(|_| !self.command.is_empty());
+        self.stands_for.or(lease)
     }
 
     fn request(&self) -> anyhow::Result<PlaceHoldRequest> {
@@ -90,7 +103,7 @@ impl Hold {
             scope: self.scope.scope(),
             operator: self.operator.name()?,
             reason: self.reason.clone(),
-            duration: self.stands_for.map(prost_types::Duration::try_from).transpose()?,
+            duration: self.time().map(prost_types::Duration::try_from).transpose()?,
             hold_id: match &self.id {
                 Some(id) => id.clone(),
                 None => hex_id(&OsRandomness)?,
@@ -191,6 +204,15 @@ mod tests {
         assert!(format!("{error:#}").contains(&format!("the same command with --id {id}")), "{error:#}");
         assert_eq!(Exit::of_error(&error), Exit::Error);
         assert!(fake.script(|script| script.place.asked()).iter().all(|one| one.hold_id == id));
+    }
+
+    #[test]
+    fn the_hold_of_a_command_has_an_end_unless_it_is_renewed() {
+        let time = |arguments: &[&str]| parse(arguments).unwrap().time();
+        assert_eq!(time(&["local/web"]), None);
+        assert_eq!(time(&["local/web", "--", "true"]), Some(LEASE));
+        assert_eq!(time(&["local/web", "--for", "2h", "--", "true"]), Some(Duration::from_secs(7_200)));
+        assert!(LEASE > 3 * RENEW_EVERY, "a renewal may fail now and then");
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub(in crate::cli) struct List {
     /// At most so many
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
+    /// Also show who asked, and their reason
+    #[arg(long)]
+    wide: bool,
 }
 
 /// A status as it is typed.
@@ -78,7 +81,7 @@ impl List {
                 break;
             }
         }
-        output.document("relatch.v1.ListRunsResponse", &all, || table(&all.runs))?;
+        output.document("relatch.v1.ListRunsResponse", &all, || table(&all.runs, self.wide))?;
         if !output.is_json() && !all.next_page_token.is_empty() {
             output.note("there are more; ask for them with --limit");
         }
@@ -86,13 +89,17 @@ impl List {
     }
 }
 
-fn table(runs: &[Run]) -> String {
+fn table(runs: &[Run], wide: bool) -> String {
     if runs.is_empty() {
         return "no runs\n".into();
     }
-    let mut table = Table::new(&["RUN", "TARGET", "STATUS", "VERIFICATION", "DECIDED", "WHY"]);
+    let mut names = vec!["RUN", "TARGET", "STATUS", "VERIFICATION", "DECIDED", "WHY"];
+    if wide {
+        names.extend(["ASKED BY", "REASON"]);
+    }
+    let mut table = Table::new(&names);
     for run in runs {
-        table.row([
+        let mut cells = vec![
             short(&run.run_id).to_owned(),
             run.target.clone(),
             if run.quarantined {
@@ -103,7 +110,11 @@ fn table(runs: &[Run]) -> String {
             view::verification(run).to_owned(),
             view::time(run.decided_at.as_ref()),
             why(run),
-        ]);
+        ];
+        if wide {
+            cells.extend([run.requested_by.clone(), run.reason.clone()]);
+        }
+        table.row(cells);
     }
     table.show()
 }
@@ -129,6 +140,7 @@ mod tests {
         assert_eq!(typed("not_applied,UNRESOLVED").unwrap(), expected);
         assert_eq!(typed("RUN_STATUS_NOT_APPLIED,unresolved").unwrap(), expected);
         assert!(typed("unspecified").is_err());
+        assert!(parse::<List>(&["--wide"]).unwrap().wide && !parse::<List>(&[]).unwrap().wide);
     }
 
     #[tokio::test]
@@ -183,9 +195,13 @@ mod tests {
             reasons: vec![crate::rpc::v1::Reason { code: "target-paused".into(), ..Default::default() }],
             ..Run::default()
         };
-        let text = table(&[refused]);
+        let text = table(std::slice::from_ref(&refused), false);
         assert!(text.contains("REFUSED") && text.contains("target-paused"), "{text}");
         assert!(text.contains("\nabababababab  local/web"), "{text}");
-        assert_eq!(table(&[]), "no runs\n");
+        assert!(!text.contains("ASKED BY"), "{text}");
+        let asked = Run { requested_by: "kim".into(), reason: "stuck\nsince 10".into(), ..refused };
+        let text = table(&[asked], true);
+        assert!(text.contains("ASKED BY") && text.contains("kim       stuck since 10"), "{text}");
+        assert_eq!(table(&[], false), "no runs\n");
     }
 }

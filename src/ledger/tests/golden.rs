@@ -67,6 +67,8 @@ fn history() -> World {
     what_is_asked_for_so(&mut world);
     world.apply(Command::RaiseRulesLevel { level: 4 });
     what_is_not_seen(&mut world);
+    what_is_asked_by_name(&mut world);
+    holds_that_go_on(&mut world);
     world
 }
 
@@ -391,6 +393,41 @@ fn what_is_asked_for_so(world: &mut World) {
     ] {
         world.apply(Command::ChangeLimits(change));
     }
+}
+
+/// Requests of people who said who they are: opened, attached and refused. What a start did, in words.
+fn what_is_asked_by_name(world: &mut World) {
+    let by = |mut ask: Ask, name: &str| {
+        ask.0.request.by = Some(name.to_owned());
+        ask
+    };
+    let opening = by(ask(world, 0x71), "ann");
+    let run = world.open(opening);
+    let attaching = by(ask(world, 0x71).id("r-bob"), "bob");
+    world.decide(attaching);
+    let refused = by(ask(world, 0x72).state(ContainerState::Dead), "ann");
+    world.decide(refused);
+    world.exchanged(&run, replied(500, Wire::Unix, EngineProof::Proven));
+    world.observe(&run, look(0x71, down()));
+    let mut approval = world.approval(&run, 0x71);
+    approval.look = look(0x71, down());
+    world.approve(approval);
+    world.start_exchanged(&run, 0x71, replied(204, Wire::Unix, EngineProof::Proven));
+    world.observe(&run, look(0x71, sighting(StartedAt::At(at(200)))));
+}
+
+/// Holds that are renewed in time, too late, and without need.
+fn holds_that_go_on(world: &mut World) {
+    let renew = |world: &mut World, n| drop(world.apply(Command::RenewHold { hold: hold_id(n) }));
+    world.place(PlaceHold { duration_ms: Some(1_000), ..hold(10, of_target("local/c10")) });
+    world.place(PlaceHold { duration_ms: Some(300), ..hold(11, of_target("local/c11")) });
+    world.place(hold(12, of_target("local/c12")));
+    world.clock_ms += 500;
+    for n in [10, 11, 12, 13] {
+        renew(world, n);
+    }
+    world.clock_ms += 600;
+    renew(world, 10);
 }
 
 #[test]

@@ -103,6 +103,42 @@ fn a_hold_ends_at_its_time_on_the_cluster_clock_and_not_before() {
 }
 
 #[test]
+fn a_hold_that_is_renewed_in_time_stands_as_long_again_and_one_that_has_ended_stays_so() {
+    let mut world = World::roomy();
+    let renew = |world: &mut World| match world.apply(Command::RenewHold { hold: hold_id(1) }) {
+        Outcome::Renewed(hold) => hold.map(|hold| hold.until()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(renew(&mut world), None, "there is none");
+    world.clock_ms = 500;
+    let timed = PlaceHold { duration_ms: Some(1_000), ..hold(1, HoldScope::Everything) };
+    world.place(timed.clone());
+    world.clock_ms = 1_499;
+    assert_eq!(renew(&mut world), Some(Some(ClusterTime(2_499))));
+    let (again, repeated) = placed(world.place(timed));
+    assert!(repeated && again.until() == Some(ClusterTime(2_499)), "it is the same hold: {again:?}");
+    world.clock_ms = 2_498;
+    let ask = world.ask();
+    assert_eq!(world.refused(ask), [ReasonCode::Held]);
+    world.clock_ms = 2_499;
+    assert_eq!(renew(&mut world), None, "something may have been restarted meanwhile");
+    let ask = world.ask();
+    world.open(ask);
+}
+
+#[test]
+fn a_hold_without_an_end_goes_on_without_one() {
+    let mut world = World::roomy();
+    let (first, _) = placed(world.place(hold(1, HoldScope::Everything)));
+    world.clock_ms = 500;
+    assert_eq!(
+        world.apply(Command::RenewHold { hold: hold_id(1) }),
+        Outcome::Renewed(Some(Box::new(first.clone())))
+    );
+    assert_eq!(world.ledger.hold(&hold_id(1)), Some(&first));
+}
+
+#[test]
 fn a_hold_without_an_end_stands_until_it_is_lifted_and_needs_no_clock() {
     let mut world = World::roomy();
     world.place(hold(1, HoldScope::Everything));

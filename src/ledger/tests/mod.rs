@@ -146,6 +146,7 @@ impl World {
             request: Request {
                 id: None,
                 caller: ANONYMOUS.to_owned(),
+                by: None,
                 digest: "00".to_owned(),
                 reason: "test".to_owned(),
                 spelling: "local/web".to_owned(),

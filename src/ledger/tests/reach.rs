@@ -90,6 +90,7 @@ fn outcome_word(outcome: &Outcome) -> String {
             format!("{rejection:?}").split([' ', '{', '(']).next().unwrap().to_owned()
         }
         Outcome::Held { repeated, .. } => format!("held {repeated}"),
+        Outcome::Renewed(hold) => format!("renewed {}", hold.is_some()),
         Outcome::Lifted(holds) => format!("lifted {}", holds.len().min(1)),
         Outcome::Recorded { changed } => format!("recorded {changed}"),
         Outcome::StaleTerm { .. } => "stale".to_owned(),

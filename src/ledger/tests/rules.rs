@@ -395,3 +395,43 @@ fn a_command_of_the_third_rules_changes_nothing_before_they_are_in_force() {
         assert_eq!(world.ledger.records().collect::<Vec<_>>(), before);
     }
 }
+
+#[test]
+fn a_command_of_the_fourth_rules_changes_nothing_before_they_are_in_force() {
+    let mut world = World::under_the_first_rules(roomy_limits());
+    world.apply(Command::RaiseRulesLevel { level: 3 });
+    let mut open = world.ask().0;
+    open.request.by = Some("ann".to_owned());
+    let refuse = RefuseRequest {
+        run: open.run.clone(),
+        request: open.request.clone(),
+        target: open.target.clone(),
+        reasons: vec![Reason::new(ReasonCode::TargetNotFound, "test", WallTime(1))],
+        diagnosis: Diagnosis::Callers,
+    };
+    for command in [
+        Command::OpenInterlock(Box::new(open)),
+        Command::RefuseRequest(Box::new(refuse)),
+        Command::RenewHold { hold: HoldId::new("1".repeat(32)).unwrap() },
+    ] {
+        let before: Vec<Record> = world.ledger.records().collect();
+        let too_old = Rejection::RulesTooOld { needed: 4, in_force: 3 };
+        assert_eq!(world.apply(command), Outcome::Rejected(too_old));
+        assert_eq!(world.ledger.records().collect::<Vec<_>>(), before);
+    }
+}
+
+#[test]
+fn whoever_asks_and_whoever_joins_is_on_record_by_name() {
+    let mut world = World::roomy();
+    let mut ask = world.ask();
+    ask.0.request.by = Some("ann".to_owned());
+    let run = world.open(ask);
+    let mut ask = world.ask().id("q1");
+    ask.0.request.by = Some("bob".to_owned());
+    world.decide(ask);
+    let known = world.run(&run);
+    assert_eq!(known.request.by.as_deref(), Some("ann"));
+    let attached = known.events.iter().find(|event| event.kind == EventKind::Attached).unwrap();
+    assert_eq!(attached.detail, "request q1 by bob for local/web: test");
+}

@@ -203,6 +203,7 @@ fn recovery(world: &mut World, asked: RecoveryRequest) {
     open.request = Asked {
         id: asked.id,
         caller: asked.caller,
+        by: asked.by,
         digest: asked.digest,
         reason: asked.reason,
         spelling: asked.spelling.to_string(),
@@ -227,6 +228,7 @@ fn opened(name: &str) -> Command {
         request: Asked {
             id: None,
             caller: relatch::ledger::ANONYMOUS.to_owned(),
+            by: None,
             digest: String::new(),
             reason: "test".to_owned(),
             spelling: target.to_string(),
