@@ -39,7 +39,7 @@ mod watcher;
 mod tests;
 
 pub use error::{AuthorityLost, ConsensusError, ProposeError};
-pub use node::{Consensus, is_empty};
+pub use node::{Consensus, is_empty, require_owner};
 pub use reached::require_reached;
 pub use settings::{Settings, Tuning};
 pub use state_machine::LoadLedgerError;

@@ -27,7 +27,7 @@ use crate::ledger::Ledger;
 use crate::ledger::{Command, EntryPosition, Stamped};
 #[cfg(feature = "failpoints")]
 use crate::model::WallTime;
-use crate::model::{ClusterTime, LogIndex, NodeId, Term};
+use crate::model::{ClusterId, ClusterTime, LogIndex, NodeId, Term};
 use crate::storage::{Batch, Database};
 
 /// The agreed ledger, on this node. Clones share it.
@@ -63,6 +63,7 @@ impl Consensus {
     /// each other.
     pub async fn start(settings: Settings, database: Database) -> Result<Self, ConsensusError> {
         let config = Arc::new(settings.config()?);
+        require_owner(&database, &settings.cluster, settings.node)?;
         reached::require(&database, &settings.dir)?;
         own(&settings, &database)?;
         let (folder, cluster) = (settings.dir.join("snapshot"), settings.cluster.clone());
@@ -168,22 +169,31 @@ pub fn is_empty(database: &Database) -> Result<bool, ConsensusError> {
     Ok(load::<StoredOwner>(database, OWNER)?.is_none())
 }
 
-/// Checks that the data is this node's, or, in an empty database, says so for good.
-fn own(settings: &Settings, database: &Database) -> Result<(), ConsensusError> {
-    let owner = StoredOwner { cluster: settings.cluster.clone(), node: settings.node };
+/// Refuses another node's data: a vote must never be cast under a wrong name. Nothing is changed.
+///
+/// # Errors
+///
+/// [`ConsensusError::OtherOwner`], or [`ConsensusError::Storage`] if it cannot be read.
+pub fn require_owner(database: &Database, cluster: &ClusterId, node: NodeId) -> Result<(), ConsensusError> {
     match load::<StoredOwner>(database, OWNER)? {
-        Some(found) if found == owner => Ok(()),
-        Some(found) => Err(ConsensusError::OtherOwner {
-            node: owner.node,
-            cluster: owner.cluster,
+        Some(found) if found.cluster != *cluster || found.node != node => Err(ConsensusError::OtherOwner {
+            node,
+            cluster: cluster.clone(),
             found_node: found.node,
             found_cluster: found.cluster,
         }),
-        None => {
-            let mut batch = Batch::new();
-            batch.put(RAFT, OWNER, encode(&owner));
-            // Durable with the vote, the first thing that is synced: both go the same way, in this order.
-            Ok(database.write(batch)?)
-        }
+        _ => Ok(()),
     }
+}
+
+/// Says for good whose data it is, in an empty database.
+fn own(settings: &Settings, database: &Database) -> Result<(), ConsensusError> {
+    if !is_empty(database)? {
+        return Ok(());
+    }
+    let owner = StoredOwner { cluster: settings.cluster.clone(), node: settings.node };
+    let mut batch = Batch::new();
+    batch.put(RAFT, OWNER, encode(&owner));
+    // Durable with the vote, the first thing that is synced: both go the same way, in this order.
+    Ok(database.write(batch)?)
 }
