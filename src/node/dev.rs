@@ -9,21 +9,21 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::beside::{EngineTaken, Served};
+use super::beside::Served;
 use super::binding::{Binding, EngineWord};
 use super::error::NodeError;
 use super::own_container::{container_layer, own_container};
 use super::panic::abort_on_panic;
 use super::parts;
 use crate::api;
-use crate::consensus::{self, Consensus, ConsensusError};
+use crate::consensus::{self, Consensus};
 use crate::coordinator::{Coordinator, HostLink, NamedLimits, Parts};
-use crate::dispatch::{Dispatcher, Journal, JournalError};
-use crate::docker::{Endpoint, Engine, EngineLimits, InvalidEndpoint, TcpOptions};
-use crate::env::{self, Clock, OsRandomness, Randomness, RandomnessError, SystemClock, hex_id};
-use crate::ledger::{Guard, InvalidLimits, Limits, Proposer};
-use crate::model::{HostName, InvalidId, NodeId, ProcessNonce, UnknownHole};
-use crate::storage::{DataDir, Database, Identity, StorageError};
+use crate::dispatch::Dispatcher;
+use crate::docker::{Endpoint, Engine, EngineLimits, TcpOptions};
+use crate::env::{self, Clock, OsRandomness, Randomness, SystemClock, hex_id};
+use crate::ledger::{Guard, Limits, Proposer};
+use crate::model::{HostName, NodeId, ProcessNonce};
+use crate::storage::{DataDir, Identity};
 
 /// The one node.
 const NODE: NodeId = NodeId(1);

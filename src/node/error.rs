@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::beside::EngineTaken;
 use crate::consensus::ConsensusError;
 use crate::dispatch::JournalError;
 use crate::docker::InvalidEndpoint;
