@@ -10,6 +10,7 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use openraft::storage::{IOFlushed, RaftLogStorage};
 use openraft::{LogState, OptionalSend, RaftLogReader};
@@ -27,6 +28,8 @@ use crate::storage::{Batch, Database, Flusher, StorageError};
 pub(super) struct LogStore {
     reader: LogReader,
     flusher: Arc<Flusher>,
+    /// The last entry that is on disk.
+    synced: Arc<AtomicU64>,
 }
 
 /// Reads the log and the vote.
@@ -44,7 +47,14 @@ impl LogStore {
     pub(super) fn open(database: Database) -> Result<Self, StorageError> {
         check_for_holes(&database)?;
         let flusher = Arc::new(Flusher::start(database.clone())?);
-        Ok(Self { reader: LogReader { database }, flusher })
+        // Opening a database makes all that it finds durable.
+        let last = database.last(LOG)?.and_then(|(key, _)| key.parse().ok()).unwrap_or_default();
+        Ok(Self { reader: LogReader { database }, flusher, synced: Arc::new(AtomicU64::new(last)) })
+    }
+
+    /// The index of the last entry that is on disk. It moves with the log's syncs.
+    pub(super) fn synced(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.synced)
     }
 
     fn database(&self) -> &Database {
@@ -54,7 +64,7 @@ impl LogStore {
 
 fn check_for_holes(database: &Database) -> Result<(), StorageError> {
     let purged: Option<StoredLogId> = load(database, PURGED)?;
-    let mut next = purged.map(|id| id.index + 1);
+    let mut next = purged.and_then(|id| id.index.checked_add(1));
     let view = database.view();
     for entry in view.entries(LOG)? {
         let (key, _) = entry?;
@@ -63,7 +73,7 @@ fn check_for_holes(database: &Database) -> Result<(), StorageError> {
             let detail = format!("the log has a hole before it, at {next}: restore this node as a new one");
             return Err(malformed(database, &key, &detail));
         }
-        next = Some(index + 1);
+        next = index.checked_add(1);
     }
     Ok(())
 }
@@ -113,12 +123,16 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         I::IntoIter: OptionalSend,
     {
         let mut batch = Batch::new();
+        let mut last = 0;
         for entry in entries {
             let stored = StoredEntry::from(entry);
+            last = stored.id.index;
             batch.put(LOG, log_key(stored.id.index), encode(&stored));
         }
+        let synced = self.synced();
         self.flusher.append("raft_append_written", batch, move |result| {
             if result.is_ok() {
+                synced.store(last, Ordering::SeqCst);
                 failpoint::reach("raft_append_synced");
             }
             callback.io_completed(result.map_err(Into::into));
