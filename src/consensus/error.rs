@@ -1,7 +1,9 @@
 //! What can go wrong between a caller and the agreed log.
 
+use std::path::PathBuf;
+
 use super::state_machine::LoadLedgerError;
-use crate::model::{ClusterId, NodeId, Term};
+use crate::model::{ClusterId, LogIndex, NodeId, Term};
 use crate::storage::StorageError;
 
 /// Consensus cannot start, or cannot go on.
@@ -27,6 +29,23 @@ pub enum ConsensusError {
         found_node: NodeId,
         /// That node's cluster.
         found_cluster: ClusterId,
+    },
+    /// The log has lost its end. What was answered and is gone with it cannot be told from what never was.
+    #[error(
+        "reading {}: the log ends at index {end}, and {} shows that it had reached index {reached}: its end is gone, \
+         and with it what was answered: restore this directory from a backup, or begin anew with an empty one as a \
+         new node",
+        log.display(), witness.display()
+    )]
+    LogBehind {
+        /// The log's database.
+        log: PathBuf,
+        /// The last entry that there is.
+        end: LogIndex,
+        /// The last entry that there was, at least.
+        reached: LogIndex,
+        /// The file or folder that shows it.
+        witness: PathBuf,
     },
     /// The settings contradict each other.
     #[error("checking the settings of consensus: {detail}")]

@@ -9,7 +9,7 @@
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use openraft::storage::{IOFlushed, RaftLogStorage};
 use openraft::{LogState, OptionalSend, RaftLogReader};
@@ -20,6 +20,7 @@ use super::stored::{
 };
 use super::type_config::{Entry, LogId, TypeConfig, Vote};
 use crate::env::failpoint;
+use crate::model::LogIndex;
 use crate::storage::{Batch, Database, Flusher, StorageError};
 
 /// The log and the vote of one node.
@@ -27,6 +28,47 @@ use crate::storage::{Batch, Database, Flusher, StorageError};
 pub(super) struct LogStore {
     reader: LogReader,
     flusher: Arc<Flusher>,
+    synced: Synced,
+}
+
+/// How far the log is on disk, as it is now. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Synced(Arc<Mutex<Reach>>);
+
+#[derive(Debug, Default)]
+struct Reach {
+    index: u64,
+    /// How often the log was truncated: a sync of what was appended before that says nothing of what came after.
+    truncations: u64,
+}
+
+impl Synced {
+    /// The index of the last entry up to which all of the log is on disk.
+    pub(super) fn index(&self) -> LogIndex {
+        LogIndex(self.reach().index)
+    }
+
+    fn reach(&self) -> MutexGuard<'_, Reach> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is to be called once an append that ends with entry `last` is synced.
+    pub(super) fn after_append(&self, last: u64) -> impl FnOnce() + Send + 'static {
+        let (synced, truncations) = (self.clone(), self.reach().truncations);
+        move || {
+            let mut reach = synced.reach();
+            if reach.truncations == truncations {
+                reach.index = last;
+            }
+        }
+    }
+
+    /// Nothing after entry `last` counts any more.
+    pub(super) fn truncated(&self, last: u64) {
+        let mut reach = self.reach();
+        reach.truncations += 1;
+        reach.index = reach.index.min(last);
+    }
 }
 
 /// Reads the log and the vote.
@@ -44,7 +86,15 @@ impl LogStore {
     pub(super) fn open(database: Database) -> Result<Self, StorageError> {
         check_for_holes(&database)?;
         let flusher = Arc::new(Flusher::start(database.clone())?);
-        Ok(Self { reader: LogReader { database }, flusher })
+        // Opening a database makes all that it finds durable.
+        let last = database.last(LOG)?.and_then(|(key, _)| key.parse().ok()).unwrap_or_default();
+        let synced = Synced(Arc::new(Mutex::new(Reach { index: last, truncations: 0 })));
+        Ok(Self { reader: LogReader { database }, flusher, synced })
+    }
+
+    /// How far the log is on disk. It moves with the log's syncs.
+    pub(super) fn synced(&self) -> Synced {
+        self.synced.clone()
     }
 
     fn database(&self) -> &Database {
@@ -54,7 +104,7 @@ impl LogStore {
 
 fn check_for_holes(database: &Database) -> Result<(), StorageError> {
     let purged: Option<StoredLogId> = load(database, PURGED)?;
-    let mut next = purged.map(|id| id.index + 1);
+    let mut next = purged.map(|id| id.index.saturating_add(1));
     let view = database.view();
     for entry in view.entries(LOG)? {
         let (key, _) = entry?;
@@ -63,7 +113,7 @@ fn check_for_holes(database: &Database) -> Result<(), StorageError> {
             let detail = format!("the log has a hole before it, at {next}: restore this node as a new one");
             return Err(malformed(database, &key, &detail));
         }
-        next = Some(index + 1);
+        next = Some(index.saturating_add(1));
     }
     Ok(())
 }
@@ -113,12 +163,16 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         I::IntoIter: OptionalSend,
     {
         let mut batch = Batch::new();
+        let mut last = 0;
         for entry in entries {
             let stored = StoredEntry::from(entry);
+            last = stored.id.index;
             batch.put(LOG, log_key(stored.id.index), encode(&stored));
         }
+        let is_synced = self.synced.after_append(last);
         self.flusher.append("raft_append_written", batch, move |result| {
             if result.is_ok() {
+                is_synced();
                 failpoint::reach("raft_append_synced");
             }
             callback.io_completed(result.map_err(Into::into));
@@ -130,6 +184,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         let from = last.map_or(0, |id| id.index() + 1);
         let mut batch = Batch::new();
         batch.delete_range(LOG, log_key(from), END);
+        self.synced.truncated(last.map_or(0, |id| id.index()));
         Ok(self.database().write(batch)?)
     }
 

@@ -7,7 +7,8 @@
 //! 1. A proposal is tied to a term, and answered only once its entry is committed by a quorum *and* applied.
 //!    A leader that restarts never takes up its old term again.
 //! 6. What is applied survives: the log is synced before it counts, the ledger's records are one write with
-//!    the position of their entry, and a snapshot holds every record.
+//!    the position of their entry, a snapshot holds every record, and a log that has lost its end is refused
+//!    (`reached.rs`).
 //! 7. [`Consensus::leadership`] names a term only after an entry of that term was applied here.
 //! 9. Time is the cluster clock; elapsed time is counted once (`clock.rs`).
 //!
@@ -25,6 +26,7 @@ mod members;
 mod network;
 mod node;
 mod proposal;
+mod reached;
 mod settings;
 mod snapshot;
 mod snapshot_folder;
@@ -40,7 +42,8 @@ mod tests;
 pub use error::{AuthorityLost, ConsensusError, ProposeError};
 pub use members::{MemberView, MembersError, MembersView, Role};
 pub use network::PeerService;
-pub use node::{Consensus, is_empty};
+pub use node::{Consensus, is_empty, require_owner};
+pub use reached::require_reached;
 pub use settings::{Settings, Tuning};
 pub use state_machine::LoadLedgerError;
 pub use stored::FAMILIES;

@@ -13,6 +13,7 @@ use tokio::task::spawn_blocking;
 use super::error::ConsensusError;
 use super::log_store::LogStore;
 use super::network::{Installer, Network, PeerService};
+use super::reached::{self, Keeper, Kept};
 use super::settings::Settings;
 use super::snapshot_folder::SnapshotFolder;
 use super::state::State;
@@ -26,7 +27,7 @@ use crate::ledger::Ledger;
 use crate::ledger::{Command, EntryPosition, Stamped};
 #[cfg(feature = "failpoints")]
 use crate::model::WallTime;
-use crate::model::{ClusterTime, LogIndex, NodeId, Term};
+use crate::model::{ClusterId, ClusterTime, LogIndex, NodeId, Term};
 use crate::storage::{Batch, Database};
 
 /// The agreed ledger, on this node. Clones share it.
@@ -43,6 +44,7 @@ pub(super) struct Inner {
     signals: Signals,
     installer: Installer,
     stopping: Arc<AtomicBool>,
+    keeper: Keeper,
 }
 
 impl std::fmt::Debug for Consensus {
@@ -58,9 +60,12 @@ impl Consensus {
     ///
     /// # Errors
     ///
-    /// [`ConsensusError`] if the data is damaged or another node's, or the settings contradict each other.
+    /// [`ConsensusError`] if the data is damaged, has lost its end or is another node's, or the settings contradict
+    /// each other.
     pub async fn start(settings: Settings, database: Database) -> Result<Self, ConsensusError> {
         let config = Arc::new(settings.config()?);
+        require_owner(&database, settings.cluster(), settings.node())?;
+        reached::require(&database, &settings.dir)?;
         own(&settings, &database)?;
         let (folder, cluster) = (settings.dir.join("snapshot"), settings.cluster().clone());
         // The whole snapshot is read, which need not wait for the ledger.
@@ -70,6 +75,7 @@ impl Consensus {
         let snapshots = snapshots.await.unwrap_or_else(|panic| resume_unwind(panic.into_panic()))?;
         let snapshots = Arc::new(snapshots);
         let log = LogStore::open(database.clone())?;
+        let kept = Kept { applied: state.applied(), synced: log.synced() };
         let machine =
             StateMachine::open(database.clone(), Arc::clone(&state), Arc::clone(&snapshots), settings.holes)?;
         let (node, network) = (settings.node(), Network::new(settings.peers));
@@ -78,8 +84,9 @@ impl Consensus {
             .map_err(|error| ConsensusError::Raft { verb: "starting", detail: error.to_string() })?;
         let stopping = Arc::new(AtomicBool::new(false));
         let signals = Watcher::start(raft.metrics(), node, database.failed(), Arc::clone(&stopping));
+        let keeper = Keeper::start(&settings.dir, kept);
         let (installer, clock) = (Installer::new(snapshots), settings.clock);
-        Ok(Self { inner: Arc::new(Inner { raft, node, clock, state, signals, installer, stopping }) })
+        Ok(Self { inner: Arc::new(Inner { raft, node, clock, state, signals, installer, stopping, keeper }) })
     }
 
     /// What this node answers its peers. Whoever serves it checks who calls.
@@ -175,6 +182,7 @@ impl Consensus {
         if let Err(error) = self.inner.raft.shutdown().await {
             tracing::warn!(%error, "consensus did not end in order");
         }
+        self.inner.keeper.close().await;
     }
 }
 
@@ -187,22 +195,31 @@ pub fn is_empty(database: &Database) -> Result<bool, ConsensusError> {
     Ok(load::<StoredOwner>(database, OWNER)?.is_none())
 }
 
-/// Checks that the data is this node's, or, in an empty database, says so for good.
-fn own(settings: &Settings, database: &Database) -> Result<(), ConsensusError> {
-    let owner = StoredOwner { cluster: settings.cluster().clone(), node: settings.node() };
+/// Refuses another node's data: a vote must never be cast under a wrong name. Nothing is changed.
+///
+/// # Errors
+///
+/// [`ConsensusError::OtherOwner`], or [`ConsensusError::Storage`] if it cannot be read.
+pub fn require_owner(database: &Database, cluster: &ClusterId, node: NodeId) -> Result<(), ConsensusError> {
     match load::<StoredOwner>(database, OWNER)? {
-        Some(found) if found == owner => Ok(()),
-        Some(found) => Err(ConsensusError::OtherOwner {
-            node: owner.node,
-            cluster: owner.cluster,
+        Some(found) if found.cluster != *cluster || found.node != node => Err(ConsensusError::OtherOwner {
+            node,
+            cluster: cluster.clone(),
             found_node: found.node,
             found_cluster: found.cluster,
         }),
-        None => {
-            let mut batch = Batch::new();
-            batch.put(RAFT, OWNER, encode(&owner));
-            // Durable with the vote, the first thing that is synced: both go the same way, in this order.
-            Ok(database.write(batch)?)
-        }
+        _ => Ok(()),
     }
+}
+
+/// Says for good whose data it is, in an empty database.
+fn own(settings: &Settings, database: &Database) -> Result<(), ConsensusError> {
+    if !is_empty(database)? {
+        return Ok(());
+    }
+    let owner = StoredOwner { cluster: settings.cluster().clone(), node: settings.node() };
+    let mut batch = Batch::new();
+    batch.put(RAFT, OWNER, encode(&owner));
+    // Durable with the vote, the first thing that is synced: both go the same way, in this order.
+    Ok(database.write(batch)?)
 }

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -16,6 +16,11 @@ use crate::model::ClusterId;
 use crate::storage::{Database, StorageError, View, make_folder, rename, sync_file};
 
 const CURRENT: &str = "current.jsonl";
+
+/// Where the current snapshot of a folder lies, if there is one.
+pub(super) fn current_of(folder: &Path) -> PathBuf {
+    folder.join(CURRENT)
+}
 
 /// The folder of the current snapshot. A new one takes the old one's place by a rename, whole and synced.
 #[derive(Debug)]
@@ -55,7 +60,7 @@ impl SnapshotFolder {
                 fs::remove_file(&file).map_err(|error| StorageError::failed("removing", &file, error))?;
             }
         }
-        let current = path.join(CURRENT);
+        let current = current_of(&path);
         if current.exists() {
             SnapshotFile::open(&current)?.check(&cluster)?;
         }
@@ -68,7 +73,7 @@ impl SnapshotFolder {
 
     /// The current snapshot, if there is one.
     pub(super) fn current(&self) -> Result<Option<Snapshot>, StorageError> {
-        let path = self.path.join(CURRENT);
+        let path = current_of(&self.path);
         if !path.exists() {
             return Ok(None);
         }
@@ -132,7 +137,7 @@ impl SnapshotFolder {
                 return Ok(current);
             }
         }
-        let path = self.path.join(CURRENT);
+        let path = current_of(&self.path);
         rename(&temporary, &path)?;
         failpoint::reach("raft_snapshot_renamed");
         self.snapshot(header, SnapshotFile::open(&path)?)

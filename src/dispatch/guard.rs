@@ -57,6 +57,10 @@ impl Guard {
         self.state().floor(container_id)
     }
 
+    pub(super) fn highest_floor(&self) -> LogIndex {
+        self.state().floors.values().copied().max().unwrap_or(LogIndex(0))
+    }
+
     /// The head as it is on disk now.
     pub(super) fn advance(&self, head: Head) {
         let mut state = self.state();

@@ -37,7 +37,11 @@ pub enum JournalError {
     #[error(transparent)]
     Randomness(#[from] RandomnessError),
     /// What is stored is no journal.
-    #[error("reading the journal, {key}: {detail}: it is damaged; move it away, and a new one is begun")]
+    #[error(
+        "reading the journal, {key}: {detail}: it is damaged: restore the data directory from a backup, or move \
+         the journal away and leave an empty folder in its place, and a new one is begun, which proves nothing of the \
+         restarts that were decided before"
+    )]
     Damaged {
         /// Which record.
         key: String,
@@ -79,6 +83,15 @@ pub struct Journal {
 impl Journal {
     /// The column families that its database is opened with.
     pub const FAMILIES: &'static [&'static str] = &[FAMILY];
+
+    /// True if no journal was begun in that database, or what it had is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError`] if it cannot be read.
+    pub fn is_new(database: &Database) -> Result<bool, StorageError> {
+        Ok(database.get(FAMILY, HEAD)?.is_none())
+    }
 
     /// Reads the journal, or begins one with a new identity if there is none.
     ///
@@ -126,6 +139,12 @@ impl Journal {
     #[must_use]
     pub fn position(&self) -> JournalPosition {
         self.guard.position()
+    }
+
+    /// The highest interlock that it acted for or revoked, which was committed then, by whoever asked; 0 if none.
+    #[must_use]
+    pub fn highest_interlock(&self) -> LogIndex {
+        self.guard.highest_floor()
     }
 
     /// What is known of a run for which something was done already: an intent, or an end.

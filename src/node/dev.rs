@@ -9,20 +9,22 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::beside::{EngineTaken, Served};
+use super::beside::Served;
 use super::binding::{Binding, EngineWord};
+use super::error::NodeError;
 use super::own_container::{container_layer, own_container};
 use super::panic::abort_on_panic;
+use super::parts;
 use crate::api;
-use crate::consensus::{self, Consensus, ConsensusError};
+use crate::consensus::{self, Consensus};
 use crate::coordinator::{Coordinator, HostLink, NamedLimits, Parts};
-use crate::dispatch::{Dispatcher, Journal, JournalError};
-use crate::docker::{Endpoint, Engine, EngineLimits, InvalidEndpoint, TcpOptions};
-use crate::env::{self, Clock, OsRandomness, Randomness, RandomnessError, SystemClock, hex_id};
-use crate::ledger::{Guard, InvalidLimits, Limits, Proposer};
-use crate::model::{HostName, InvalidId, NodeId, ProcessNonce, UnknownHole};
+use crate::dispatch::Dispatcher;
+use crate::docker::{Endpoint, Engine, EngineLimits, TcpOptions};
+use crate::env::{self, Clock, OsRandomness, Randomness, SystemClock, hex_id};
+use crate::ledger::{Guard, Limits, Proposer};
+use crate::model::{HostName, NodeId, ProcessNonce};
 use crate::rpc::{Caller, Peers};
-use crate::storage::{DataDir, Database, Identity, StorageError};
+use crate::storage::{DataDir, Identity};
 
 /// The one node.
 const NODE: NodeId = NodeId(1);
@@ -58,98 +60,6 @@ pub enum DevNotice {
     Engine(EngineWord),
 }
 
-/// Why a node does not start, or ended.
-#[derive(Debug, thiserror::Error)]
-pub enum NodeError {
-    /// The data directory.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// Consensus.
-    #[error(transparent)]
-    Consensus(#[from] ConsensusError),
-    /// The dispatcher's journal.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// No randomness.
-    #[error(transparent)]
-    Randomness(#[from] RandomnessError),
-    /// The engine's endpoint.
-    #[error(transparent)]
-    Endpoint(#[from] InvalidEndpoint),
-    /// A hole that does not exist.
-    #[error(transparent)]
-    Hole(#[from] UnknownHole),
-    /// An identity.
-    #[error(transparent)]
-    Id(#[from] InvalidId),
-    /// A limit on the command line.
-    #[error(transparent)]
-    Limits(#[from] InvalidLimits),
-    /// The log is gone, and with it what was open: to begin anew under the old name could send a second POST.
-    #[error(
-        "starting on {}: this node's log is gone, though it had one: restore it, or start with an empty directory \
-         as a new node",
-        data_dir.display()
-    )]
-    LogLost {
-        /// The data directory.
-        data_dir: PathBuf,
-    },
-    /// A part of the data directory belongs elsewhere: to go on would be to act under a wrong name.
-    #[error(
-        "starting on {}: its {part} is of {found}, and its identity.json of {identity}: put back what belongs \
-         together, or choose another directory; nothing in it was changed",
-        data_dir.display()
-    )]
-    OtherCluster {
-        /// The data directory.
-        data_dir: PathBuf,
-        /// `journal` or `log`.
-        part: &'static str,
-        /// Whose that part is.
-        found: String,
-        /// Whose the directory is.
-        identity: String,
-    },
-    /// What is decided would go away with the container, and with it what is open.
-    #[error(
-        "using {}: it lies in this container's own writable layer ({kind}), and goes away with the container, as \
-         would every open restart: mount a volume there (docker run -v relatch:{} …), or accept that by \
-         --ephemeral-data", data_dir.display(), data_dir.display()
-    )]
-    WritableLayer {
-        /// The data directory.
-        data_dir: PathBuf,
-        /// The kind of the file system.
-        kind: String,
-    },
-    /// Another node on this machine serves the engine.
-    #[error(transparent)]
-    EngineTaken(#[from] EngineTaken),
-    /// The port.
-    #[error("listening on {listen}: {source}; is another relatch running? choose another with --listen")]
-    Listen {
-        /// Where.
-        listen: SocketAddr,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// Serving clients ended.
-    #[error("serving clients on {listen}: {detail}")]
-    Serve {
-        /// Where.
-        listen: SocketAddr,
-        /// Why.
-        detail: String,
-    },
-    /// The node cannot go on.
-    #[error("{detail}: the process ends; start it again, and what is open is replayed")]
-    Fatal {
-        /// Why.
-        detail: String,
-    },
-}
-
 /// Runs until `stop` resolves, or the node cannot go on. The answers of restarts that are under way then are
 /// waited for, unless `hurry` resolves: an answer that is lost keeps its target closed for a long time. `tell`
 /// is called once clients can connect, and whenever the engine begins to answer or ceases to.
@@ -181,13 +91,7 @@ pub async fn run_dev(
     let dir = DataDir::open(&options.data_dir, || Ok(identity))?;
     let cluster = dir.identity().cluster.clone();
 
-    let journal = Journal::open(
-        Database::open(dir.part("journal"), Journal::FAMILIES)?,
-        &cluster,
-        randomness.as_ref(),
-        holes,
-    )
-    .map_err(|error| of_journal(error, &dir))?;
+    let (journal, database) = parts::open(&dir, NODE, randomness.as_ref(), holes)?;
     let process = ProcessNonce::new(hex_id(randomness.as_ref())?)?;
     let settings = consensus::Settings {
         peers: Peers::new(Caller { cluster, node: NODE, process: process.clone() }),
@@ -196,11 +100,7 @@ pub async fn run_dev(
         dir: dir.path().to_owned(),
         tuning: consensus::Tuning::default(),
     };
-    let database = Database::open(dir.part("raft"), consensus::FAMILIES)?;
-    if dir.is_initialized() && consensus::is_empty(&database)? {
-        return Err(NodeError::LogLost { data_dir: options.data_dir });
-    }
-    let consensus = Consensus::start(settings, database).await.map_err(|error| of_log(error, &dir))?;
+    let consensus = Consensus::start(settings, database).await?;
     consensus.initialize_single().await?;
     dir.mark_initialized()?;
 
@@ -314,32 +214,6 @@ async fn pass_on(mut heard: watch::Receiver<Option<EngineWord>>, tell: &impl Fn(
         word.map(DevNotice::Engine).into_iter().for_each(tell);
     }
     std::future::pending().await
-}
-
-/// Says of which directory a journal of another cluster was read.
-fn of_journal(error: JournalError, dir: &DataDir) -> NodeError {
-    match error {
-        JournalError::OtherCluster { bound, asked } => NodeError::OtherCluster {
-            data_dir: dir.path().to_owned(),
-            part: "journal",
-            found: format!("cluster {bound}"),
-            identity: format!("cluster {asked}"),
-        },
-        error => error.into(),
-    }
-}
-
-/// Says of which directory another node's log was read.
-fn of_log(error: ConsensusError, dir: &DataDir) -> NodeError {
-    match error {
-        ConsensusError::OtherOwner { node, cluster, found_node, found_cluster } => NodeError::OtherCluster {
-            data_dir: dir.path().to_owned(),
-            part: "log",
-            found: format!("node {found_node} of cluster {found_cluster}"),
-            identity: format!("node {node} of cluster {cluster}"),
-        },
-        error => error.into(),
-    }
 }
 
 /// Resolves with the first reason.

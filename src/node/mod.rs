@@ -5,10 +5,13 @@
 mod beside;
 mod binding;
 mod dev;
+mod error;
 mod own_container;
 mod panic;
+mod parts;
 
 pub use beside::EngineTaken;
 pub use binding::EngineWord;
-pub use dev::{DevNotice, DevOptions, NodeError, run_dev};
+pub use dev::{DevNotice, DevOptions, run_dev};
+pub use error::NodeError;
 pub use own_container::container_layer;

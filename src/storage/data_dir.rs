@@ -12,7 +12,7 @@ use super::error::StorageError;
 use super::file_system::FileSystem;
 use super::files::replace_file;
 use super::identity::Identity;
-use super::sync::make_folder;
+use super::sync::{make_folder, sync_name};
 
 const LOCK: &str = "LOCK";
 const IDENTITY: &str = "identity.json";
@@ -148,8 +148,18 @@ fn create(path: &Path) -> Result<(), StorageError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     if let Some(parent) = parent {
         create(parent)?;
+        sync_found(parent)?;
     }
     make_folder(path)
+}
+
+/// Makes a folder that was found durable in the one above: a start that was killed may have made it, and nothing more.
+fn sync_found(path: &Path) -> Result<(), StorageError> {
+    match sync_name("sync-found-folder", path) {
+        // It lies where this user could not have made it.
+        Err(StorageError::Failed { detail, .. }) if detail.contains("Permission denied") => Ok(()),
+        synced => synced,
+    }
 }
 
 fn lock(path: &Path) -> Result<File, StorageError> {
@@ -190,6 +200,7 @@ fn identity(
     if let Some(identity) = stored_identity(path)? {
         return Ok(identity);
     }
+    sync_found(path)?;
     let identity = mint()?;
     identity.store(&path.join(IDENTITY))?;
     Ok(identity)

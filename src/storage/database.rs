@@ -17,7 +17,7 @@ use super::error::StorageError;
 use super::latch::Latch;
 use super::options::database_options;
 use super::sync::sync_name;
-use super::wal::mend_tail;
+use super::wal::{Cut, mend_tail};
 use crate::env::failpoint;
 
 /// A RocksDB that is open. Clones share it; it is closed when the last one is gone.
@@ -76,11 +76,14 @@ impl Database {
                 // RocksDB insists on having it.
                 [ColumnFamilyDescriptor::new(UNUSED, options.clone())],
             );
-        if path.exists() {
-            mend_tail(path)?;
-        }
-        let rocks = DB::open_cf_descriptors(&options, path, descriptors)
-            .map_err(|error| StorageError::failed("opening", path, error))?;
+        let cuts = if path.exists() { mend_tail(path)? } else { Vec::new() };
+        let rocks = match DB::open_cf_descriptors(&options, path, descriptors) {
+            Ok(rocks) => rocks,
+            Err(error) => {
+                cuts.iter().try_for_each(Cut::undo)?;
+                return Err(StorageError::failed("opening", path, error));
+            }
+        };
         // RocksDB makes what is in its folder durable, not the folder itself; and whoever made that may have been
         // killed before this.
         sync_name("sync-new-database", path)?;

@@ -171,6 +171,52 @@ fn an_old_log_that_is_needed_no_more_may_be_torn() {
     }
 }
 
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let file = entry.unwrap();
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+/// The files that hold data, or say which do.
+fn data(path: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let files = fs::read_dir(path).unwrap().map(|entry| entry.unwrap());
+    let named = files.map(|file| (file.file_name().into_string().unwrap(), file.path()));
+    let is_data = |name: &str| {
+        name == "CURRENT" || name.starts_with("MANIFEST") || name.ends_with(".sst") || name.ends_with(".log")
+    };
+    named.filter(|(name, _)| is_data(name)).map(|(name, path)| (name, fs::read(path).unwrap())).collect()
+}
+
+#[test]
+fn a_cut_log_of_files_is_left_as_it_was_where_the_database_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let sound = folder.path().join("sound");
+    filled(&sound);
+    open(&sound).write_synced(SYNC, put("100", "later")).unwrap();
+    let manifest = fs::read_to_string(sound.join("CURRENT")).unwrap().trim_end().to_owned();
+    let whole = fs::read(sound.join(&manifest)).unwrap();
+    let mut refused = 0;
+    for (nth, length) in (1..whole.len()).step_by(whole.len() / 40).enumerate() {
+        let path = folder.path().join(nth.to_string());
+        copy(&sound, &path);
+        let cut = fs::File::options().write(true).open(path.join(&manifest)).unwrap();
+        cut.set_len(length as u64).unwrap();
+        if nth % 2 == 0 {
+            cut.set_len(length as u64 + 100).unwrap();
+        }
+        let before = data(&path);
+        if let Err(error) = try_open(&path) {
+            refused += 1;
+            assert!(error.to_string().contains("restore this directory"), "{length}: {error}");
+            assert!(data(&path) == before, "{length}: {error}: and it was changed");
+        }
+    }
+    println!("{refused} refused");
+    assert!(refused > 5, "{refused} refused");
+}
+
 #[test]
 fn the_guards_against_lost_writes_are_on_in_what_rocksdb_says_of_itself() {
     let folder = tempfile::tempdir().unwrap();

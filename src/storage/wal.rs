@@ -11,6 +11,8 @@
 //!   loss of power, then RocksDB needs that log no more: it begins no new one before it has stored what was in it.
 //! * anything else is *damage*: the database is refused, with the file and the offset.
 //!
+//! Where RocksDB refuses the database all the same, what was cut off is put back ([`Cut::undo`]).
+//!
 //! An older log is RocksDB's to judge where it is torn: what it is still needed for, and how long it was when the next
 //! one was begun, stands in the manifest and in the next log (`track_and_verify_wals`).
 //!
@@ -19,6 +21,7 @@
 //! type and bytes. What is left of a block and too short for a header is zero.
 
 use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use super::error::StorageError;
@@ -31,7 +34,7 @@ const HEADER: usize = 7;
 /// # Errors
 ///
 /// [`StorageError::Damaged`], and nothing was changed then; [`StorageError::Failed`].
-pub(super) fn mend_tail(path: &Path) -> Result<(), StorageError> {
+pub(super) fn mend_tail(path: &Path) -> Result<Vec<Cut>, StorageError> {
     let logs = logs(path)?;
     let manifest = fs::read_to_string(path.join("CURRENT")).map(|name| path.join(name.trim_end()));
     let manifest = manifest.ok().filter(|manifest| manifest.is_file());
@@ -45,21 +48,46 @@ pub(super) fn mend_tail(path: &Path) -> Result<(), StorageError> {
                 return Err(StorageError::Damaged { path: log.clone(), offset: offset as u64, detail });
             }
             Verdict::Torn { .. } if later(&logs, log).any(|other| !is_empty(other)) => {}
-            Verdict::Torn { offset } => torn.push((log, offset, content.len() - offset)),
+            Verdict::Torn { offset } => {
+                torn.push(Cut { file: log.clone(), offset: offset as u64, tail: content[offset..].to_vec() });
+            }
         }
     }
-    for (log, offset, bytes) in torn {
+    for Cut { file, offset, tail } in &torn {
         tracing::warn!(
-            log = %log.display(),
+            log = %file.display(),
             offset,
-            bytes,
+            bytes = tail.len(),
             "cutting off a torn tail, as a crash leaves it: nobody was told of that; if there was no crash, something \
              else cut this file, and what was answered may be missing: restore from a backup"
         );
-        let cut = OpenOptions::new().write(true).open(log).and_then(|file| file.set_len(offset as u64));
-        cut.map_err(|error| StorageError::failed("cutting", log, error))?;
+        let cut = OpenOptions::new().write(true).open(file).and_then(|open| open.set_len(*offset));
+        cut.map_err(|error| StorageError::failed("cutting", file, error))?;
     }
-    Ok(())
+    Ok(torn)
+}
+
+/// A torn tail that was cut off.
+#[derive(Debug)]
+pub(super) struct Cut {
+    file: PathBuf,
+    offset: u64,
+    tail: Vec<u8>,
+}
+
+impl Cut {
+    /// Puts it back, since the database is refused: whoever looks into it then finds it as it was.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Failed`].
+    pub(super) fn undo(&self) -> Result<(), StorageError> {
+        let Self { file, offset, tail } = self;
+        let put_back = || OpenOptions::new().write(true).open(file)?.write_all_at(tail, *offset);
+        put_back().map_err(|error| StorageError::failed("putting back the tail of", file, error))?;
+        tracing::warn!(log = %file.display(), offset, "the tail is put back: the database is refused all the same");
+        Ok(())
+    }
 }
 
 fn is_empty(log: &Path) -> bool {

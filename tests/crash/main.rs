@@ -5,6 +5,7 @@
 mod support;
 
 mod attacks;
+mod cuts;
 mod disks;
 mod flips;
 mod power;

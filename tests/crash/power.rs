@@ -103,6 +103,28 @@ fn a_new_data_directory_and_its_identity_are_durable_when_it_is_open() {
     assert_eq!(again.identity().cluster.to_string(), expected);
 }
 
+/// A start was killed between making the folder and syncing the one above.
+#[test]
+fn a_data_directory_that_a_killed_start_has_made_is_durable_with_its_identity() {
+    if let Some(root) = disk::child() {
+        lose_the_sync_that_is_asked_for();
+        for made in ["above", "above/data"] {
+            fs::create_dir(root.join(made)).unwrap();
+        }
+        let identity = Identity::mint(&OsRandomness, NodeId(1)).unwrap();
+        for data in ["above/data", "above/other"] {
+            drop(DataDir::open(root.join(data), || Ok(identity.clone())).unwrap());
+        }
+        disk::die();
+    }
+    let (root, disk) = bare_disk();
+    disk.child("power::a_data_directory_that_a_killed_start_has_made_is_durable_with_its_identity");
+    disk.lose_power(Unsynced::Lost);
+    for data in ["above/data", "above/other"] {
+        drop(DataDir::open(root.path().join(data), || panic!("a second identity was minted")).unwrap());
+    }
+}
+
 /// The marker tells a log that is gone from one that never was.
 #[test]
 fn that_there_was_a_log_is_durable_when_it_is_said() {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use relatch::dispatch::Journal;
 use relatch::storage::Database;
 use serde_json::{Value, json};
 
@@ -82,6 +83,51 @@ async fn a_journal_or_a_log_of_another_cluster_is_refused_and_kept() {
         std::fs::rename(&aside, &here).unwrap();
     }
     goes_on(&mine.options, &run);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_is_gone_is_missed_and_begun_anew_only_where_an_empty_folder_says_so() {
+    let (world, run) = used().await;
+    let (data, aside) = (&world.options.data_dir, world.dir.path().join("aside"));
+    let journal = data.join("journal");
+    std::fs::rename(&journal, &aside).unwrap();
+    let before = content(data);
+    let said = Node::refuses_to_start(&world.options);
+    assert!(said.contains("this node's journal is gone") && said.contains("leave an empty folder"), "{said}");
+    assert_eq!(content(data), before);
+    assert!(!journal.exists());
+
+    // A database in which nothing is left is no consent.
+    drop(Database::open(&journal, Journal::FAMILIES).unwrap());
+    let said = Node::refuses_to_start(&world.options);
+    assert!(said.contains("this node's journal is gone"), "{said}");
+
+    std::fs::remove_dir_all(&journal).unwrap();
+    std::fs::create_dir(&journal).unwrap();
+    goes_on(&world.options, &run);
+    let log = std::fs::read_to_string(&world.options.log).unwrap();
+    assert!(log.contains("beginning a new journal in an empty folder"), "{log}");
+    goes_on(&world.options, &run);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_is_gone_is_missed_by_whatever_else_is_left() {
+    let (world, run) = used().await;
+    let (data, raft) = (&world.options.data_dir, world.options.data_dir.join("raft"));
+    let aside = world.dir.path().join("aside");
+    std::fs::rename(&raft, &aside).unwrap();
+    let before = content(data);
+    let said = Node::refuses_to_start(&world.options);
+    assert!(said.contains("this node's log is gone"), "{said}");
+    assert!(!raft.exists() && before.keys().all(|file| file.exists()), "{before:?}");
+
+    // Nor is it begun anew where the marker is gone as well.
+    std::fs::remove_file(data.join("initialized")).unwrap();
+    let said = Node::refuses_to_start(&world.options);
+    assert!(said.contains("the log ends at index 0") && said.contains("/journal shows that"), "{said}");
+    std::fs::remove_dir_all(&raft).unwrap();
+    std::fs::rename(&aside, &raft).unwrap();
+    goes_on(&world.options, &run);
 }
 
 #[tokio::test(flavor = "multi_thread")]

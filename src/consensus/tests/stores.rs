@@ -6,7 +6,9 @@ use openraft::testing::log::{StoreBuilder, Suite};
 use openraft::{EntryPayload, RaftLogReader as _, StorageError};
 use tempfile::TempDir;
 
-use super::super::log_store::LogStore;
+use super::super::log_store::{LogStore, Synced};
+use super::super::reached::{Keeper, Kept};
+use super::super::require_reached;
 use super::super::snapshot_folder::SnapshotFolder;
 use super::super::state::State;
 use super::super::state_machine::{StateMachine, load_ledger};
@@ -114,4 +116,54 @@ async fn an_entry_and_its_position_are_stored_together_or_not_at_all() {
     let has = |name: &str| state.read(|ledger| ledger.host(&HostName::new(name).unwrap()).is_some());
     assert_eq!((applied.index, has("a"), has("b")), (1, true, false));
     assert_eq!(*state.applied().borrow(), LogIndex(1));
+}
+
+#[tokio::test]
+async fn a_log_that_ends_before_what_it_is_known_to_have_reached_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = HandClock::at(1);
+    let (node, term) = Node::leading(folder.path(), &clock).await;
+    let (position, _) = node.propose(term, bind("h1")).await;
+    let database = node.database.clone();
+    let reached = |index| require_reached(&database, folder.path(), index, folder.path());
+    reached(position.index).unwrap();
+    reached(LogIndex(position.index.0 + 1)).unwrap_err();
+    drop(database);
+    node.stop().await;
+    // An orderly end has noted it. The whole log is gone, or an older one is in its place.
+    std::fs::remove_dir_all(folder.path().join("raft")).unwrap();
+    let error =
+        Node::start_with(settings(folder.path(), Arc::clone(&clock))).await.err().expect("it started");
+    println!("{error}");
+    let ConsensusError::LogBehind { end, reached, witness, .. } = error else { panic!("{error}") };
+    assert_eq!((end, reached), (LogIndex(0), position.index));
+    assert_eq!(witness, folder.path().join("reached.json"));
+}
+
+/// Applied is not yet kept: its entry may be on the disks of others alone.
+#[tokio::test]
+async fn what_is_not_on_disk_here_is_not_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (applied, seen) = tokio::sync::watch::channel(LogIndex(0));
+    let synced = Synced::default();
+    synced.after_append(7)();
+    let keeper = Keeper::start(folder.path(), Kept { applied: seen, synced });
+    applied.send_replace(LogIndex(9));
+    keeper.close().await;
+    let noted = std::fs::read_to_string(folder.path().join("reached.json")).unwrap();
+    assert!(noted.contains(r#""index":7,"#), "{noted}");
+}
+
+#[test]
+fn a_sync_of_what_was_truncated_since_says_nothing_of_what_came_in_its_place() {
+    let synced = Synced::default();
+    synced.after_append(6)();
+    let late = synced.after_append(9);
+    synced.truncated(4);
+    assert_eq!(synced.index(), LogIndex(4));
+    let next = synced.after_append(5);
+    late();
+    assert_eq!(synced.index(), LogIndex(4), "entry 5 of another leader is not on disk yet");
+    next();
+    assert_eq!(synced.index(), LogIndex(5));
 }

@@ -55,8 +55,8 @@ const POINTS: &[(&str, u64)] = &[
     ("raft_log_purged", 1),
 ];
 
-/// Small enough that snapshots and purges happen under way.
-const TUNING: &str = "consensus-snapshot-entries=return(150);consensus-kept-entries=return(1000)";
+/// Small enough that snapshots and purges happen under way, and what is noted is never far behind.
+const TUNING: &str = "consensus-snapshot-entries=return(150);consensus-kept-entries=return(1000);consensus-reached-ms=return(20)";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_again_and_again_under_load_nothing_is_lost_and_nothing_is_sent_twice() {
