@@ -70,18 +70,23 @@ impl Database {
     pub fn open(path: impl AsRef<Path>, families: &[&'static str]) -> Result<Self, StorageError> {
         let path = path.as_ref();
         let options = database_options(path)?;
-        require_known_families(&options, path, families)?;
         let descriptors =
             families.iter().map(|name| ColumnFamilyDescriptor::new(*name, options.clone())).chain(
                 // RocksDB insists on having it.
                 [ColumnFamilyDescriptor::new(UNUSED, options.clone())],
             );
+        // Before RocksDB reads anything: it may go round for ever in a damaged file, and delete what it misses the
+        // names of.
         let cuts = if path.exists() { mend_tail(path)? } else { Vec::new() };
-        let rocks = match DB::open_cf_descriptors(&options, path, descriptors) {
+        let opened = require_known_families(&options, path, families).and_then(|()| {
+            DB::open_cf_descriptors(&options, path, descriptors)
+                .map_err(|error| StorageError::failed("opening", path, error))
+        });
+        let rocks = match opened {
             Ok(rocks) => rocks,
             Err(error) => {
                 cuts.iter().try_for_each(Cut::undo)?;
-                return Err(StorageError::failed("opening", path, error));
+                return Err(error);
             }
         };
         // RocksDB makes what is in its folder durable, not the folder itself; and whoever made that may have been

@@ -410,3 +410,64 @@ async fn an_append_that_is_awaited_is_durable_when_it_returns() {
     database.let_syncs_fail();
     assert!(flusher.append_and_wait(POINT, put("b", "2")).await.is_err());
 }
+
+/// RocksDB itself begins anew there, and deletes the tables at the start after that.
+#[test]
+fn a_database_whose_list_of_files_is_gone_is_refused_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    let mut batch = Batch::new();
+    batch.put(FAMILY, "key", "value");
+    database.write_synced("sync-test", batch).unwrap();
+    drop(database);
+    let files = || {
+        let mut names: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let current = folder.path().join("CURRENT");
+    let named = std::fs::read_to_string(&current).unwrap();
+    std::fs::remove_file(&current).unwrap();
+    let before = files();
+    for _ in 0..2 {
+        let error = Database::open(folder.path(), &[FAMILY]).unwrap_err();
+        assert!(error.to_string().contains("CURRENT"), "{error}");
+        assert_eq!(files(), before);
+    }
+    // So it is where it names one that is gone.
+    std::fs::write(&current, "MANIFEST-999999\n").unwrap();
+    Database::open(folder.path(), &[FAMILY]).unwrap_err();
+    std::fs::write(&current, named).unwrap();
+    let value = open(folder.path()).get(FAMILY, "key").unwrap();
+    assert_eq!(value.as_deref(), Some(b"value".as_slice()));
+}
+
+/// RocksDB goes round for ever in such a record, if it reads it.
+#[test]
+fn a_flipped_bit_in_the_kind_of_a_manifests_record_is_damage_in_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path()));
+    drop(open(folder.path()));
+    let name = std::fs::read_to_string(folder.path().join("CURRENT")).unwrap();
+    let manifest = folder.path().join(name.trim_end());
+    let whole = std::fs::read(&manifest).unwrap();
+    // A record's kind stands behind its checksum and its length.
+    let mut kinds = Vec::new();
+    let mut at = 0;
+    while at + 7 <= whole.len() {
+        kinds.push(at + 6);
+        at += 7 + usize::from(u16::from_le_bytes([whole[at + 4], whole[at + 5]]));
+    }
+    assert!(kinds.len() > 1, "{kinds:?}");
+    for kind in kinds {
+        for bit in 0..8 {
+            let mut flipped = whole.clone();
+            flipped[kind] ^= 1 << bit;
+            std::fs::write(&manifest, &flipped).unwrap();
+            let error = Database::open(folder.path(), &[FAMILY]).unwrap_err();
+            assert!(matches!(error, StorageError::Damaged { .. }), "byte {kind}, bit {bit}: {error}");
+            assert_eq!(std::fs::read(&manifest).unwrap(), flipped, "it is left as it is");
+        }
+    }
+}

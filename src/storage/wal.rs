@@ -36,8 +36,17 @@ const HEADER: usize = 7;
 /// [`StorageError::Damaged`], and nothing was changed then; [`StorageError::Failed`].
 pub(super) fn mend_tail(path: &Path) -> Result<Vec<Cut>, StorageError> {
     let logs = logs(path)?;
-    let manifest = fs::read_to_string(path.join("CURRENT")).map(|name| path.join(name.trim_end()));
+    let current = path.join("CURRENT");
+    let manifest = fs::read_to_string(&current).map(|name| path.join(name.trim_end()));
     let manifest = manifest.ok().filter(|manifest| manifest.is_file());
+    // RocksDB would begin anew in its place, and at the start after that delete what it finds there. A first start
+    // that was ended makes it before any of these.
+    if manifest.is_none()
+        && let Some(data) = of_kind(path, "sst")?.into_iter().chain(logs.clone()).find(|file| !is_empty(file))
+    {
+        let detail = format!("it names no list of files that is there, and {} is there", data.display());
+        return Err(StorageError::Damaged { path: current, offset: 0, detail });
+    }
     let mut torn = Vec::new();
     for log in logs.iter().chain(&manifest) {
         let content = fs::read(log).map_err(|error| StorageError::failed("reading", log, error))?;
@@ -96,17 +105,22 @@ fn is_empty(log: &Path) -> bool {
 
 /// The logs, oldest first.
 fn logs(path: &Path) -> Result<Vec<PathBuf>, StorageError> {
+    of_kind(path, "log")
+}
+
+/// The files of one kind, oldest first.
+fn of_kind(path: &Path, kind: &str) -> Result<Vec<PathBuf>, StorageError> {
     let failed = |error: std::io::Error| StorageError::failed("listing", path, error);
-    let mut logs = Vec::new();
+    let mut files = Vec::new();
     for entry in fs::read_dir(path).map_err(failed)? {
         let file = entry.map_err(failed)?.path();
-        if file.extension().is_some_and(|extension| extension == "log") {
-            logs.push(file);
+        if file.extension().is_some_and(|extension| extension == kind) {
+            files.push(file);
         }
     }
     // Their names are numbers, of at least six digits.
-    logs.sort_by_key(|log| (log.as_os_str().len(), log.clone()));
-    Ok(logs)
+    files.sort_by_key(|file| (file.as_os_str().len(), file.clone()));
+    Ok(files)
 }
 
 /// The logs after this one; none after a manifest.
