@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -152,6 +152,21 @@ impl Node {
 
     /// The same; none if a failpoint killed it before.
     pub fn start_unless_killed(options: &NodeOptions) -> Option<Self> {
+        let ended = |status: ExitStatus| {
+            assert_eq!(status.signal(), Some(9), "it ended with {status:?}\n{}", tail(&options.log));
+        };
+        Self::start_unless_ended(options).map_err(ended).ok()
+    }
+
+    /// The same; what it said, if it refused to start.
+    pub fn start_unless_refused(options: &NodeOptions) -> Result<Self, String> {
+        Self::start_unless_ended(options).map_err(|status| {
+            assert!(status.code().is_some_and(|code| code != 0), "{status:?}\n{}", tail(&options.log));
+            std::fs::read_to_string(&options.log).expect("reading the node's log")
+        })
+    }
+
+    fn start_unless_ended(options: &NodeOptions) -> Result<Self, ExitStatus> {
         let log = options.log.clone();
         let stderr = File::options().create(true).append(true).open(&log).expect("opening the node's log");
         let mut command = relatch_within(&options.within);
@@ -173,16 +188,14 @@ impl Node {
         let mut reader = BufReader::new(stdout);
         reader.read_line(&mut line).expect("reading its first line");
         if line.is_empty() {
-            let status = child.wait().expect("waiting for relatch");
-            assert_eq!(status.signal(), Some(9), "it ended with {status:?}\n{}", tail(&log));
-            return None;
+            return Err(child.wait().expect("waiting for relatch"));
         }
         let ready: Value = serde_json::from_str(&line)
             .unwrap_or_else(|error| panic!("no address ({error}): {line:?}\n{}", tail(&log)));
         let addr = ready["addr"].as_str().expect("an address").to_owned();
         // Whatever it prints later must find somebody who reads.
         std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
-        Some(Self { child, addr, log })
+        Ok(Self { child, addr, log })
     }
 
     /// Starts it, and expects it to end by itself with an error. Gives what it said.
