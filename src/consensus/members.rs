@@ -311,7 +311,7 @@ impl Consensus {
         let seen = {
             let metrics = self.inner.raft.metrics();
             let metrics: &RaftMetrics<TypeConfig> = &metrics.borrow_watched();
-            metrics.membership_config.log_id().clone()
+            *metrics.membership_config.log_id()
         };
         let unchanged = Precondition::LastMembershipLogId { last_membership_log_id: seen };
         let changed = self.inner.raft.change_membership_if(change, false, [unchanged]);

@@ -68,7 +68,7 @@ impl World {
     /// An order for the container as it is now.
     async fn order(&self, n: u64, term: u64, index: u64) -> Order {
         let id = self.engine.container_id("web").unwrap();
-        let id = ContainerId::new(id.to_string()).unwrap();
+        let id = ContainerId::new(&id).unwrap();
         let Observation::Seen(seen) = self.dispatcher.engine().observe(&id).await else {
             panic!("the engine does not show its container");
         };
