@@ -48,7 +48,13 @@ pub(super) fn start(run: &Run) -> Option<String> {
         Some(left) => format!(" once the restart may not start it any more, in {} at most", length(&left)),
         None => String::new(),
     };
-    Some(format!("`relatch approve-start {id} --reason TEXT` starts it{when}"))
+    let failed = match run.starts.last() {
+        Some(start) if start.reply_status >= 400 => {
+            format!("mend what made the last start fail (reply {}); then ", start.reply_status)
+        }
+        _ => String::new(),
+    };
+    Some(format!("{failed}`relatch approve-start {id} --reason TEXT` starts it{when}"))
 }
 
 fn open(run: &Run) -> String {
@@ -123,7 +129,12 @@ mod tests {
         followed.starts = vec![answered(400), answered(204)];
         assert_eq!(next(&followed), format!("\nnext: {FOLLOW}"), "its effect is to be seen");
         followed.starts.pop();
-        assert_eq!(next(&followed), format!("{start}{FOLLOW}"), "it had none");
+        let again = next(&followed);
+        assert!(
+            again.starts_with("\nnext: mend what made the last start fail (reply 400); then "),
+            "{again}"
+        );
+        assert!(again.ends_with(&format!("{}{FOLLOW}", start.trim_start_matches("\nnext: "))), "{again}");
     }
 
     #[test]

@@ -108,7 +108,9 @@ pub(super) fn reasons(reasons: &[Reason]) -> String {
 }
 
 fn reason(reason: &Reason, detail: &str) -> String {
-    let ends_in = reason.ends_in.as_ref().map(|d| format!(", in {} at most", length(d))).unwrap_or_default();
+    // The hold of a command that runs is renewed again and again.
+    let bound = if reason.code == "held" { "unless it is renewed" } else { "at most" };
+    let ends_in = reason.ends_in.as_ref().map(|d| format!(", in {} {bound}", length(d))).unwrap_or_default();
     format!(
         "\n{}: {}\n  since      {}\n  ends when  {}{ends_in}\n",
         plain(&reason.code),
@@ -125,7 +127,7 @@ fn timeline(run: &Run, page: &mut Told) -> String {
         table.row([
             time(event.time.as_ref()),
             after(event, run),
-            event.kind.clone(),
+            event_word(event, run).to_owned(),
             event.term.to_string(),
             event.node.to_string(),
             page.tell(&event.detail),
@@ -136,7 +138,16 @@ fn timeline(run: &Run, page: &mut Told) -> String {
 
 /// One event on a line of its own.
 pub(super) fn event_line(event: &Event, run: &Run) -> String {
-    plain(&format!("{:>8}  {:<16}  {}", after(event, run), event.kind, event.detail)) + "\n"
+    plain(&format!("{:>8}  {:<16}  {}", after(event, run), event_word(event, run), event.detail)) + "\n"
+}
+
+/// What happened, in a word. The end of verification is told by what it came to: `VERIFIED` reads as if all were well.
+fn event_word<'a>(event: &'a Event, run: &Run) -> &'a str {
+    match run.verification() {
+        Verification::Unspecified | Verification::Pending => &event.kind,
+        _ if event.kind == "VERIFIED" => verification(run),
+        _ => &event.kind,
+    }
 }
 
 /// How long after the first event this one came, on the cluster clock.
@@ -278,6 +289,11 @@ mod tests {
             assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
         }
         assert!(!text.contains('\x1b') && !text.contains("RUN_STATUS_"), "{text}");
+        let held = Reason { code: "held".into(), ..uncertain().reasons.remove(0) };
+        assert!(
+            reasons(&[held]).ends_with(", in 1m30s unless it is renewed\n"),
+            "a hold has no longest time"
+        );
     }
 
     #[test]
@@ -327,6 +343,9 @@ mod tests {
         assert!(text.contains("leader-only (no agent beside the engine"), "{text}");
         seen.reasons = vec![Reason { code: "target-not-seen".into(), ..Reason::default() }];
         assert!(run(&seen).contains("UNVERIFIED (it could not be seen)\n"), "{}", run(&seen));
+        let end = Event { kind: "VERIFIED".into(), ..Event::default() };
+        let line = event_line(&end, &seen);
+        assert!(line.contains("  UNVERIFIED ") && !line.contains(" VERIFIED"), "{line}");
     }
 
     #[test]

@@ -65,6 +65,12 @@ impl Served {
     }
 }
 
+/// Who on this machine serves the engine now, as far as it says. `None` if nobody is seen to. Nothing is changed.
+#[must_use]
+pub fn server_of(engine: &EngineId) -> Option<String> {
+    Places::of_this_machine().holder(engine)
+}
+
 /// Who serves an engine, as it says in its lock.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -119,9 +125,7 @@ impl Places {
     }
 
     fn take(&self, engine: &EngineId, data_dir: &Path) -> Taken {
-        let hash: String =
-            Sha256::digest(engine.as_str()).iter().take(16).map(|b| format!("{b:02x}")).collect();
-        let name = format!("engine-{hash}.lock");
+        let name = file_name(engine);
         let holder = Holder { pid: std::process::id(), data_dir: data_dir.to_owned() };
         let mut mine = Err("there is no place for it".to_owned());
         for folder in &self.own {
@@ -142,6 +146,18 @@ impl Places {
         }
         mine.map_or_else(Taken::Unknown, Taken::Mine)
     }
+
+    /// Who holds the engine's lock in any of the places.
+    fn holder(&self, engine: &EngineId) -> Option<String> {
+        let name = file_name(engine);
+        let mut paths = self.own.iter().chain(&self.others).map(|folder| folder.join(&name));
+        paths.find(|path| is_held(path)).map(|path| holder_of(&path))
+    }
+}
+
+fn file_name(engine: &EngineId) -> String {
+    let hash: String = Sha256::digest(engine.as_str()).iter().take(16).map(|b| format!("{b:02x}")).collect();
+    format!("engine-{hash}.lock")
 }
 
 /// Locks a file. None if another process holds it.
@@ -234,7 +250,9 @@ mod tests {
     fn an_engine_is_served_by_one_and_whoever_comes_next_is_told_by_whom() {
         let (_dir, run) = folder();
         let here = places(&[&run], &[&run]);
+        assert_eq!(here.holder(&engine("E/1")), None);
         let first = mine(here.take(&engine("E/1"), Path::new("/first")));
+        assert!(here.holder(&engine("E/1")).unwrap().ends_with("its data in /first"));
         let by = others(here.take(&engine("E/1"), Path::new("/second")));
         assert_eq!(by, format!("process {}, its data in /first", std::process::id()));
         let _another = mine(here.take(&engine("E/2"), Path::new("/second")));

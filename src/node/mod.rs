@@ -10,7 +10,7 @@ mod own_container;
 mod panic;
 mod parts;
 
-pub use beside::EngineTaken;
+pub use beside::{EngineTaken, server_of};
 pub use binding::EngineWord;
 pub use dev::{DevNotice, DevOptions, run_dev};
 pub use error::NodeError;

@@ -29,7 +29,11 @@ pub enum StorageError {
         cause: String,
     },
     /// Another process has the directory.
-    #[error("locking {}: it is in use by another process: stop that one, or choose another directory", path.display())]
+    #[error(
+        "locking {}: it is in use by another process, likely a relatch that serves already: give your commands to that \
+         one, or stop it; for another engine choose another directory",
+        path.display()
+    )]
     InUse {
         /// The directory.
         path: PathBuf,

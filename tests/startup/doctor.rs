@@ -7,15 +7,16 @@ use relatch::sim::{Action, ContainerSpec, Edit, Endpoint, Engine, ListenMode, Re
 use serde_json::{Value, json};
 
 use crate::mount::Mount;
-use crate::process::run;
+use crate::process::{finish, run};
 use crate::support::dockerd::{Dockerd, IMAGE, RunOptions, unique_name};
-use crate::support::node::{Node, NodeOptions};
+use crate::support::node::{Node, NodeOptions, relatch, wait_for};
 use crate::{World, content};
 
 const ALL: &[&str] = &[
     "docker-socket",
     "docker-engine",
     "engine-id",
+    "engine-served",
     "swarm",
     "engine-clock",
     "other-restarters",
@@ -65,7 +66,7 @@ fn doctor(options: &NodeOptions) -> Said {
     let data_dir = options.data_dir.to_str().unwrap();
     let mut args = vec!["-o", "json", "doctor", "--docker", &options.docker, "--data-dir", data_dir];
     args.extend(["--ephemeral-data", "--listen", &options.listen]);
-    let (exit, said, error) = run(&args);
+    let (exit, said, error) = finish(relatch().args(&args).env("XDG_RUNTIME_DIR", options.run_dir()));
     let json: Value = serde_json::from_str(&said).unwrap_or_else(|no| panic!("{no}: {said}\n{error}"));
     let checks = json["checks"].as_array().unwrap_or_else(|| panic!("{json:#}")).clone();
     for check in &checks {
@@ -91,7 +92,15 @@ async fn a_machine_that_is_ready_has_nothing_that_fails_and_is_left_as_it_was() 
     let said = doctor(&world.options);
     assert_eq!(said.names(), ALL);
     assert_eq!(said.exit, 0, "{:#?}", said.checks);
-    for name in ["docker-socket", "docker-engine", "engine-id", "swarm", "engine-clock", "other-restarters"] {
+    for name in [
+        "docker-socket",
+        "docker-engine",
+        "engine-id",
+        "engine-served",
+        "swarm",
+        "engine-clock",
+        "other-restarters",
+    ] {
         said.expect(name, "ok", &[]);
     }
     said.expect("docker-engine", "ok", &["Docker Engine 29.3.1", "1.53"]);
@@ -237,7 +246,15 @@ async fn a_directory_that_a_node_would_refuse_fails_for_the_same_reason() {
 
     let node = Node::start(&world.options);
     doctor(&world.options).expect("data-directory", "fail", &["in use by another process"]);
+    // A node is ready before its engine has said which one it is.
+    let other = wait_for("a doctor that sees who serves the engine", || {
+        let said = at(&world.dir.path().join("other"));
+        if said.exit == 0 { Err(format!("{:#?}", said.checks)) } else { Ok(said) }
+    });
+    let data_dir = world.options.data_dir.to_str().unwrap();
+    other.expect("engine-served", "fail", &["a relatch serves it already", data_dir, "--addr"]);
     node.stop();
+    doctor(&world.options).expect("engine-served", "ok", &[]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -100,7 +100,7 @@ impl NodeOptions {
     }
 
     /// Where the node finds out what else runs on its machine: nothing but the nodes of this test.
-    fn run_dir(&self) -> &Path {
+    pub fn run_dir(&self) -> &Path {
         self.data_dir.parent().expect("a folder above the data directory")
     }
 

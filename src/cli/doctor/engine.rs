@@ -15,10 +15,12 @@ use super::restarters;
 use crate::docker::{Endpoint, Engine, EngineInfo, EngineLimits, ListFilter};
 use crate::env::{Clock, SystemClock};
 use crate::model::EngineInstant;
+use crate::node::server_of;
 
 const SOCKET: &str = "docker-socket";
 const ENGINE: &str = "docker-engine";
 const ID: &str = "engine-id";
+const SERVED: &str = "engine-served";
 const SWARM: &str = "swarm";
 const CLOCK: &str = "engine-clock";
 const RESTARTERS: &str = "other-restarters";
@@ -67,6 +69,7 @@ pub(super) async fn look(setup: &Setup) -> Vec<Check> {
         return checks;
     }
     checks.push(id(&info, Path::new(SHARED_KEY).exists(), dockerds()));
+    checks.push(served(server_of(&info.engine_id)));
     checks.push(swarm(info.is_swarm_node));
     checks.push(clock(info.system_time, before_ms, after_ms));
     let running = engine.list(&ListFilter { running_only: true, ..ListFilter::default() }).await;
@@ -192,6 +195,19 @@ fn id(info: &EngineInfo, has_key: bool, dockerds: usize) -> Check {
         );
     }
     Check::ok(ID, info.engine_id.to_string())
+}
+
+/// Whether another relatch is there for it already.
+fn served(by: Option<String>) -> Check {
+    match by {
+        None => Check::ok(SERVED, "no relatch is seen to serve it now"),
+        Some(by) => Check::fail(
+            SERVED,
+            format!("a relatch serves it already ({by})"),
+            "if that is a relatch of yours, nothing is wrong: give your commands to that one (--addr); else end it \
+             first",
+        ),
+    }
 }
 
 /// How many dockerd this process can see.

@@ -35,7 +35,8 @@ use signals::Signals;
 /// it ended. Without the hold the command is not run. SIGINT and SIGTERM end the command (SIGTERM is passed on
 /// to it), and relatch after it. relatch renews the hold every minute: where relatch is killed, the command may run on,
 /// and the hold ends 10 minutes after it was renewed last. With --for it stands for that time instead, and is not
-/// renewed. A hold that ends while the command runs is told of at once.
+/// renewed. A hold that ends while the command runs is told of: at once if its time is over, within a minute if
+/// somebody lifts one that is renewed.
 ///
 /// Exit codes: 0 placed, 1 error, 2 wrong usage. With `-- COMMAND`: those of the command, 128+N if signal N
 /// ended it, 126 if it cannot be run, 127 if it is not found; if it succeeded, 1 if the hold cannot be lifted, and 4 if
