@@ -37,8 +37,11 @@ impl Served {
         let clock = HandClock::at(0);
         let mut settings = settings(dir, Arc::clone(&clock));
         settings.peers = peers(id);
-        settings.tuning.election_least_ms = 300;
-        settings.tuning.election_most_ms = 600;
+        // A heartbeat may take as long as the pause between two: other tests take the processors meanwhile, and none
+        // here is about a leader that is lost for that.
+        settings.tuning.heartbeat_ms = 300;
+        settings.tuning.election_least_ms = 3_000;
+        settings.tuning.election_most_ms = 6_000;
         settings.tuning.snapshot_entries = 20;
         settings.tuning.kept_entries = 5;
         let node = Node::start_with(settings).await.unwrap();
