@@ -47,12 +47,12 @@ impl DataDir {
         mint: impl FnOnce() -> Result<Identity, StorageError>,
     ) -> Result<Self, StorageError> {
         let path = path.as_ref();
-        create(path)?;
+        let is_made = create(path)?;
         FileSystem::require_local(path)?;
         // Not even a lock is left in a directory that is somebody else's.
         stored_identity(path)?;
         let lock = lock(path)?;
-        let identity = identity(path, mint)?;
+        let identity = identity(path, is_made, mint)?;
         Ok(Self { path: path.to_owned(), identity, _lock: lock })
     }
 
@@ -140,17 +140,19 @@ fn is_there(path: &Path) -> Result<bool, StorageError> {
     }
 }
 
-/// Makes the directory and those above it, each durable in the one above.
-fn create(path: &Path) -> Result<(), StorageError> {
+/// Makes the directory and those above it, each durable in the one above. False if it was there.
+fn create(path: &Path) -> Result<bool, StorageError> {
     if is_there(path)? {
-        return Ok(());
+        return Ok(false);
     }
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if let Some(parent) = parent {
-        create(parent)?;
+    if let Some(parent) = parent
+        && !create(parent)?
+    {
         sync_found(parent)?;
     }
-    make_folder(path)
+    make_folder(path)?;
+    Ok(true)
 }
 
 /// Makes a folder that was found durable in the one above: a start that was killed may have made it, and nothing more.
@@ -195,12 +197,15 @@ fn require_unlocked(path: &Path) -> Result<(), StorageError> {
 
 fn identity(
     path: &Path,
+    is_made: bool,
     mint: impl FnOnce() -> Result<Identity, StorageError>,
 ) -> Result<Identity, StorageError> {
     if let Some(identity) = stored_identity(path)? {
         return Ok(identity);
     }
-    sync_found(path)?;
+    if !is_made {
+        sync_found(path)?;
+    }
     let identity = mint()?;
     identity.store(&path.join(IDENTITY))?;
     Ok(identity)
