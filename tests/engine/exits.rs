@@ -35,7 +35,8 @@ fn each_end_of_a_run_has_its_exit_code() {
     let options = NodeOptions::new(docker.endpoint(), dir.path().join("data"))
         .failpoints(&format!("coordinator-after-commit={}", point.action()));
     let node = Node::start(&options);
-    set_limits(&node, &["dispatch_by_ms=60s", "in_flight_host=20", "in_flight_cluster=20"]);
+    // On a busy machine the shared engine may take its time for a look.
+    set_limits(&node, &["dispatch_by_ms=60s", "inspect_ms=30s", "in_flight_host=20", "in_flight_cluster=20"]);
     let run = |options: RunOptions| {
         let name = unique_name("web");
         let id = docker.run_container(&name, options);
