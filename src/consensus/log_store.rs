@@ -118,16 +118,21 @@ fn check_for_holes(database: &Database) -> Result<(), StorageError> {
     Ok(())
 }
 
+/// The entry up to which the log was purged, and its last one, of which nothing may be left but that.
+pub(super) fn ends(database: &Database) -> Result<(Option<StoredLogId>, Option<StoredLogId>), StorageError> {
+    let purged: Option<StoredLogId> = load(database, PURGED)?;
+    let last = match database.last(LOG)? {
+        Some((key, value)) => Some(decode::<StoredEntry>(database, &key, &value)?.id),
+        None => purged,
+    };
+    Ok((purged, last))
+}
+
 impl RaftLogStorage<TypeConfig> for LogStore {
     type LogReader = LogReader;
 
     async fn get_log_state(&mut self) -> Result<LogState<TypeConfig>, io::Error> {
-        let database = self.database();
-        let purged: Option<StoredLogId> = load(database, PURGED)?;
-        let last = match database.last(LOG)? {
-            Some((key, value)) => Some(decode::<StoredEntry>(database, &key, &value)?.id),
-            None => purged,
-        };
+        let (purged, last) = ends(self.database())?;
         Ok(LogState { last_purged_log_id: purged.map(Into::into), last_log_id: last.map(Into::into) })
     }
 

@@ -15,10 +15,10 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 use super::error::ConsensusError;
-use super::log_store::Synced;
+use super::log_store::{Synced, ends};
 use super::snapshot::SnapshotFile;
 use super::snapshot_folder::current_of;
-use super::stored::{APPLIED, LOG, PURGED, StoredEntry, StoredLogId, decode, load};
+use super::stored::{APPLIED, StoredLogId, load};
 use crate::env::failpoint;
 use crate::model::LogIndex;
 use crate::storage::{Database, StorageError, read_file, replace_file};
@@ -177,11 +177,7 @@ pub fn require_reached(
 
 /// The last entry that the log has, or that it was purged of, or that the snapshot contains.
 fn end(database: &Database, dir: &Path) -> Result<LogIndex, StorageError> {
-    let purged = load::<StoredLogId>(database, PURGED)?;
-    let last = match database.last(LOG)? {
-        Some((key, value)) => Some(decode::<StoredEntry>(database, &key, &value)?.id),
-        None => None,
-    };
+    let (purged, last) = ends(database)?;
     let current = current_of(&dir.join("snapshot"));
     let contained = if current.exists() { SnapshotFile::open(&current)?.header()?.last } else { None };
     let index = [purged, last, contained].into_iter().flatten().map(|id| id.index).max();
