@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::stored::{StoredConfiguration, StoredLogId};
 use super::type_config::{SnapshotMeta, TypeConfig};
 use crate::ledger::Record;
-use crate::model::ClusterId;
+use crate::model::{ClusterId, hex};
 use crate::storage::StorageError;
 
 /// The newest form that this build knows.
@@ -230,12 +230,4 @@ impl Lines<'_> {
         let detail = format!("snapshot, line {}: {detail}", self.count);
         StorageError::Malformed { path: self.path.to_owned(), detail }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -1,6 +1,6 @@
 //! Where random ids come from.
 
-use std::fmt::Write as _;
+use crate::model::hex;
 
 /// The system has no random bytes to give.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,10 +38,7 @@ impl Randomness for OsRandomness {
 pub fn hex_id(randomness: &dyn Randomness) -> Result<String, RandomnessError> {
     let mut bytes = [0; 16];
     randomness.fill(&mut bytes)?;
-    Ok(bytes.iter().fold(String::with_capacity(32), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    Ok(hex(&bytes))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 mod exchange;
 mod fence;
 mod grace;
+mod hex;
 mod hole;
 mod ids;
 mod incarnation;
@@ -17,6 +18,7 @@ mod time;
 pub use exchange::{EngineProof, Exchange, LostReply, NotWritten, NotWrittenCause, Reply, Wire};
 pub use fence::{Fence, LogIndex, Term};
 pub use grace::{Grace, GraceSource};
+pub use hex::hex;
 pub use hole::{Hole, Holes, UnknownHole};
 pub use ids::{
     ClusterId, ContainerId, EngineId, HoldId, HostName, InvalidId, JournalId, NodeId, ProcessNonce,

@@ -19,7 +19,7 @@ use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::model::EngineId;
+use crate::model::{EngineId, hex};
 
 /// The folder of such locks, in each place.
 const FOLDER: &str = "relatch";
@@ -156,8 +156,8 @@ impl Places {
 }
 
 fn file_name(engine: &EngineId) -> String {
-    let hash: String = Sha256::digest(engine.as_str()).iter().take(16).map(|b| format!("{b:02x}")).collect();
-    format!("engine-{hash}.lock")
+    let hash = Sha256::digest(engine.as_str());
+    format!("engine-{}.lock", hex(&hash[..16]))
 }
 
 /// Locks a file. None if another process holds it.

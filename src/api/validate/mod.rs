@@ -17,7 +17,9 @@ use tonic_types::FieldViolation;
 use super::status::{invalid, violation};
 use crate::coordinator::RecoveryRequest;
 use crate::ledger::{ANONYMOUS, Diagnosis, Expectation};
-use crate::model::{ContainerId, EngineInstant, HostName, InvalidId, LogIndex, RequestId, Target, excerpt};
+use crate::model::{
+    ContainerId, EngineInstant, HostName, InvalidId, LogIndex, RequestId, Target, excerpt, hex,
+};
 use crate::rpc::v1;
 
 pub(super) use holds::{hold_request, lift_request, renew_request, shown};
@@ -132,7 +134,7 @@ fn digest(message: &v1::RequestRecoveryRequest, caller: &str) -> String {
     hash.update(caller.as_bytes());
     let bare = v1::RequestRecoveryRequest { dry_run: false, requested_by: String::new(), ..message.clone() };
     hash.update(bare.encode_to_vec());
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
 }
 
 /// What `ListRuns` asks for.
