@@ -10,11 +10,11 @@ use std::time::Duration;
 use openraft::async_runtime::WatchReceiver as _;
 use openraft::errors::{ClientWriteError, RaftError};
 use openraft::raft::Precondition;
-use openraft::{ChangeMembers, Instant as _, RaftMetrics};
+use openraft::{ChangeMembers, Instant as _};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::node::Consensus;
-use super::type_config::{Member, TypeConfig};
+use super::type_config::{LogId, Member};
 use crate::model::{LogIndex, NodeId, Term};
 
 /// A learner that lacks no more entries than this has caught up: what it lacks is on its way.
@@ -68,6 +68,8 @@ pub struct MembersView {
     pub applied: LogIndex,
     /// Everyone.
     pub members: Vec<MemberView>,
+    /// The entry that made it so.
+    entry: Option<LogId>,
 }
 
 /// The membership stays as it is, or, where that is said, nobody knows.
@@ -177,6 +179,7 @@ impl Consensus {
             last: LogIndex(metrics.last_log_index.unwrap_or(0)),
             applied: LogIndex(metrics.last_applied.as_ref().map_or(0, |id| id.index())),
             members: membership.nodes().map(view).collect(),
+            entry: *metrics.membership_config.log_id(),
         }
     }
 
@@ -202,13 +205,13 @@ impl Consensus {
         }
         let node = NodeId(view.last.0 + 1);
         let added = ChangeMembers::AddNodes(BTreeMap::from([(node.0, member)]));
-        self.change(match replaced {
+        let change = match replaced {
             Some(old) => {
                 ChangeMembers::Batch(vec![ChangeMembers::RemoveNodes(BTreeSet::from([old.0])), added])
             }
             None => added,
-        })
-        .await?;
+        };
+        self.change(&view, change).await?;
         Ok(node)
     }
 
@@ -228,7 +231,7 @@ impl Consensus {
             return Err(MembersError::Behind { node, has, last: view.last });
         }
         self.keeps_quorum(|known| known.role == Role::Voter || known.node == node).await?;
-        self.change(ChangeMembers::AddVoterIds(BTreeSet::from([node.0]))).await
+        self.change(&view, ChangeMembers::AddVoterIds(BTreeSet::from([node.0]))).await
     }
 
     /// Takes a member out for good.
@@ -239,10 +242,10 @@ impl Consensus {
     pub async fn remove(&self, node: NodeId) -> Result<(), MembersError> {
         let view = self.leading()?;
         match view.find(node)?.role {
-            Role::Learner => self.change(ChangeMembers::RemoveNodes(BTreeSet::from([node.0]))).await,
+            Role::Learner => self.change(&view, ChangeMembers::RemoveNodes(BTreeSet::from([node.0]))).await,
             Role::Voter => {
                 self.keeps_quorum(|known| known.role == Role::Voter && known.node != node).await?;
-                self.change(ChangeMembers::RemoveVoters(BTreeSet::from([node.0]))).await
+                self.change(&view, ChangeMembers::RemoveVoters(BTreeSet::from([node.0]))).await
             }
         }
     }
@@ -307,13 +310,12 @@ impl Consensus {
     }
 
     /// Changes the membership, if it is still the one that was looked at.
-    async fn change(&self, change: ChangeMembers<u64, Member>) -> Result<(), MembersError> {
-        let seen = {
-            let metrics = self.inner.raft.metrics();
-            let metrics: &RaftMetrics<TypeConfig> = &metrics.borrow_watched();
-            *metrics.membership_config.log_id()
-        };
-        let unchanged = Precondition::LastMembershipLogId { last_membership_log_id: seen };
+    async fn change(
+        &self,
+        seen: &MembersView,
+        change: ChangeMembers<u64, Member>,
+    ) -> Result<(), MembersError> {
+        let unchanged = Precondition::LastMembershipLogId { last_membership_log_id: seen.entry };
         let changed = self.inner.raft.change_membership_if(change, false, [unchanged]);
         match timeout(CHANGE, changed).await {
             Err(_) => Err(MembersError::Unknown { detail: format!("no answer within {CHANGE:?}") }),
