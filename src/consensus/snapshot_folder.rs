@@ -37,7 +37,6 @@ pub(super) struct SnapshotFolder {
 #[derive(Debug)]
 pub(super) struct Arriving {
     path: PathBuf,
-    pub(super) file: File,
 }
 
 impl Drop for Arriving {
@@ -103,10 +102,10 @@ impl SnapshotFolder {
         self.replace(path, &header)
     }
 
-    /// A new file for a snapshot that a peer sends.
-    pub(super) fn arriving(&self) -> Result<Arriving, StorageError> {
+    /// A new file for a snapshot that a peer sends, to be written to.
+    pub(super) fn arriving(&self) -> Result<(Arriving, File), StorageError> {
         let (path, file) = self.temporary()?;
-        Ok(Arriving { path, file })
+        Ok((Arriving { path }, file))
     }
 
     /// What came, if it is a whole snapshot of this cluster.

@@ -1,11 +1,12 @@
 //! A snapshot on its way: out of a file, in pieces, into a file.
 
 use std::future::Future;
-use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, AsyncWriteExt as _};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -57,7 +58,7 @@ pub(super) async fn send(
 async fn feed(
     pieces: &mpsc::Sender<InstallRequest>,
     head: Part,
-    mut snapshot: SnapshotFile,
+    snapshot: SnapshotFile,
 ) -> Result<(), Status> {
     let put = async |part| match timeout(PIECE, pieces.send(InstallRequest { part: Some(part) })).await {
         Ok(Ok(())) => Ok(()),
@@ -66,16 +67,12 @@ async fn feed(
         Err(_) => Err(Status::unavailable(format!("no piece was taken within {PIECE:?}"))),
     };
     put(head).await?;
+    let mut file = File::from_std(snapshot.file);
+    file.rewind().await.map_err(|error| reading(&error))?;
     let mut offset = 0;
     loop {
-        let read = spawn_blocking(move || {
-            let mut data = vec![0; PIECE_BYTES];
-            let read = read_at(&mut snapshot, offset, &mut data)?;
-            data.truncate(read);
-            Ok::<_, std::io::Error>((snapshot, data))
-        });
-        let data;
-        (snapshot, data) = read.await.map_err(|error| reading(&error))?.map_err(|error| reading(&error))?;
+        let mut data = Vec::with_capacity(PIECE_BYTES);
+        (&mut file).take(PIECE_BYTES as u64).read_to_end(&mut data).await.map_err(|error| reading(&error))?;
         if data.is_empty() {
             return Ok(());
         }
@@ -86,22 +83,12 @@ async fn feed(
     }
 }
 
-fn read_at(snapshot: &mut SnapshotFile, offset: u64, data: &mut [u8]) -> Result<usize, std::io::Error> {
-    snapshot.file.seek(SeekFrom::Start(offset))?;
-    let mut read = 0;
-    while read < data.len() {
-        match snapshot.file.read(&mut data[read..]) {
-            Ok(0) => break,
-            Ok(more) => read += more,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(read)
-}
-
 fn reading(error: &dyn std::fmt::Display) -> Status {
     Status::internal(format!("reading the snapshot: {error}"))
+}
+
+fn writing(error: &dyn std::fmt::Display) -> Status {
+    Status::internal(format!("writing the snapshot: {error}"))
 }
 
 /// Takes in snapshots, one at a time.
@@ -148,7 +135,9 @@ impl Installer {
             return Err(broken("it does not begin with its head"));
         };
         let vote = wire::to_vote(head.vote).map_err(broken)?;
-        let mut file = self.snapshots.arriving().map_err(|error| Status::internal(error.to_string()))?;
+        let (arriving, file) =
+            self.snapshots.arriving().map_err(|error| Status::internal(error.to_string()))?;
+        let mut file = File::from_std(file);
         let mut offset = 0;
         while let Some(part) = next(parts).await? {
             let Part::Piece(piece) = part else {
@@ -167,22 +156,20 @@ impl Installer {
             if offset > head.bytes {
                 return Err(broken(format!("it has more than the {} bytes that were said", head.bytes)));
             }
-            let written = spawn_blocking(move || file.file.write_all(&piece.data).map(|()| file));
-            file = written
-                .await
-                .map_err(|error| Status::internal(error.to_string()))?
-                .map_err(|error| Status::internal(format!("writing the snapshot: {error}")))?;
+            file.write_all(&piece.data).await.map_err(|error| writing(&error))?;
         }
         if offset != head.bytes {
             return Err(broken(format!("it ends after {offset} of {} bytes", head.bytes)));
         }
+        file.flush().await.map_err(|error| writing(&error))?;
         let snapshots = Arc::clone(&self.snapshots);
-        let checked = spawn_blocking(move || snapshots.arrived(&file).map(|snapshot| (snapshot, file)));
-        let (snapshot, file) = checked
+        let checked =
+            spawn_blocking(move || snapshots.arrived(&arriving).map(|snapshot| (snapshot, arriving)));
+        let (snapshot, arriving) = checked
             .await
             .map_err(|error| Status::internal(error.to_string()))?
             .map_err(|error| broken(error.to_string()))?;
-        Ok(Arrived { vote, snapshot, _file: file })
+        Ok(Arrived { vote, snapshot, _file: arriving })
     }
 }
 
