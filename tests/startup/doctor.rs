@@ -92,15 +92,7 @@ async fn a_machine_that_is_ready_has_nothing_that_fails_and_is_left_as_it_was() 
     let said = doctor(&world.options);
     assert_eq!(said.names(), ALL);
     assert_eq!(said.exit, 0, "{:#?}", said.checks);
-    for name in [
-        "docker-socket",
-        "docker-engine",
-        "engine-id",
-        "engine-served",
-        "swarm",
-        "engine-clock",
-        "other-restarters",
-    ] {
+    for name in ALL.iter().take_while(|name| **name != "data-directory") {
         said.expect(name, "ok", &[]);
     }
     said.expect("docker-engine", "ok", &["Docker Engine 29.3.1", "1.53"]);
